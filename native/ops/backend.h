@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,7 @@ using i64 = std::int64_t;
 using u8 = std::uint8_t;
 
 enum class DType : u8 { f32, bf16, f16, i32, i64, u8 };
-size_t dtype_bytes(DType t);
+size_t dtype_bytes(DType t);  // core/dtype.cpp
 
 // Opaque element pointers: a kernel casts them to the type that act_dtype()/weight_dtype() names.
 using Act = void;
@@ -167,6 +168,14 @@ class Backend {
   virtual void copy_out(void* host, const void* src, size_t bytes) = 0;  // backend -> host, synchronizes
   virtual void copy(void* dst, const void* src, size_t bytes) = 0;
   virtual void synchronize() = 0;
+  // Copies that only enqueue. Their host side comes from allocate_host (pinned where the hardware wants it) and may
+  // be touched again once wait(mark()) of a later mark has returned. A backend that runs at once keeps the defaults.
+  virtual void* allocate_host(size_t bytes) { return ::operator new(bytes); }
+  virtual void release_host(void* p) { ::operator delete(p); }
+  virtual void upload(void* dst, const void* host, size_t bytes) { copy_in(dst, host, bytes); }
+  virtual void download(void* host, const void* src, size_t bytes) { copy_out(host, src, bytes); }
+  virtual i64 mark() { return 0; }  // a point after everything enqueued so far
+  virtual void wait(i64 mark) {}    // until the device has passed that point; later marks are not waited for
   // Scratch that kernels share (partial sums, library workspace). Sized before the arena is planned, set once.
   virtual size_t workspace_bytes(const GdnShape& gdn, const AttnShape& attn, i64 T, i64 H, i64 I, i64 V) const = 0;
   virtual void set_workspace(void* p, size_t bytes) = 0;
