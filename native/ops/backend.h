@@ -151,6 +151,17 @@ struct KernelInfo {
   bool slow = false;   // a run with one of these needs acceptSlow
 };
 
+// Device time of one operation in one phase, summed over the profiled launches.
+struct OpTime {
+  std::string op;
+  std::string phase;
+  i64 calls;
+  double total_ms;
+  double flops;            // floating-point operations of all calls, by the operation's own count
+  double bytes;            // fewest bytes that all calls must move through device memory
+  double percent_of_roof;  // the slower of the two floors / measured time * 100; 0 where the device's roofs are unknown
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -184,6 +195,10 @@ class Backend {
   virtual void launch(int graph) = 0;
   // Names the operation that the next calls belong to, for the profiler; phase: forward | recompute | backward | optimizer.
   virtual void scope(const char* phase, int layer) = 0;
+  virtual std::vector<OpTime> op_times() { return {}; }  // since the start; empty unless profiling was asked for
+  virtual i64 submissions() const { return 0; }          // graphs, and kernels outside graphs, submitted so far
+  virtual i64 kernels(int graph) const { return 0; }     // kernels that one launch of this graph runs
+  virtual size_t memory_used() const { return 0; }       // bytes in use on the device, by everyone; 0: unknown
 
   // ---- embedding, norm, matrix products ---------------------------------------------------------------------------
   virtual void embedding_fwd(Act* x, const Wgt* table, const Batch& b, i64 H) = 0;                    // x =
@@ -270,6 +285,7 @@ std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options);
 struct CudaOptions {
   int device = 0;
   std::string profile;  // "", "events", "cupti"
+  bool graphs = true;   // false: launch() submits operation by operation (the same kernels, the same results)
 };
 // Throws EngineError no_cuda (with the reason) where the build or the machine has none.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options);
