@@ -1,0 +1,37 @@
+// Everything a fresh clone needs, step by step. Each step knows whether it is done, so that a second run passes in
+// milliseconds and an interrupted one goes on where it was.
+import { electron } from './electron.mjs';
+import { withLock } from './lock.mjs';
+import { nativeBuild } from './native.mjs';
+import { packages } from './packages.mjs';
+import { say, SetupError } from './report.mjs';
+import { systemLibraries } from './system.mjs';
+
+const steps = {
+  packages: [packages],
+  engine: [packages, systemLibraries('native'), nativeBuild({ tests: false })],
+  engineTests: [packages, systemLibraries('native'), nativeBuild({ tests: true })],
+  format: [systemLibraries('format')],
+  electron: [packages, systemLibraries('electron'), electron],
+};
+
+/** @param {(keyof typeof steps)[]} needs Ends the process with the reason and the way out where a step fails. */
+export async function setUp(needs) {
+  const wanted = [...new Set(needs.flatMap((need) => steps[need]))];
+  if (wanted.every((step) => step.isDone())) return;
+  try {
+    await withLock(async () => {
+      const startedMs = Date.now();
+      for (const step of wanted) {
+        if (step.isDone()) continue;
+        say(`Set-up: ${step.name}`);
+        await step.run();
+      }
+      say(`Set-up finished in ${Math.round((Date.now() - startedMs) / 1000)} s.`);
+    });
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    process.stderr.write(`\nSet-up stopped: ${error.message}\n${error.hint ?? ''}\n`);
+    process.exit(1);
+  }
+}

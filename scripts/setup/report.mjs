@@ -1,0 +1,85 @@
+// What set-up says, always on stderr: stdout belongs to the command that set-up precedes.
+import { spawn } from 'node:child_process';
+import { createWriteStream, mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+const quiet = process.env.TESSERA_SETUP_QUIET === '1';
+
+export function say(text) {
+  if (!quiet) process.stderr.write(`${text}\n`);
+}
+
+/** An error that set-up explains itself: what happened and the way out; no stack is shown. */
+export class SetupError extends Error {
+  constructor(message, hint) {
+    super(message);
+    this.hint = hint;
+  }
+}
+
+/**
+ * Runs a command with a heartbeat on stderr; its whole output goes to `logFile`.
+ * @param {{label: string, command: string, args: string[], cwd: string, env?: NodeJS.ProcessEnv, logFile: string,
+ *   timeoutMs: number, progress?: (line: string) => string | undefined}} options `progress` turns an output line into
+ *   the words shown; the last ones stand beside the elapsed time.
+ * @returns {Promise<void>} rejects with a SetupError holding the last lines of output
+ */
+export function runLogged({ label, command, args, cwd, env, logFile, timeoutMs, progress }) {
+  mkdirSync(dirname(logFile), { recursive: true });
+  const log = createWriteStream(logFile);
+  const startedMs = Date.now();
+  const seconds = () => `${Math.round((Date.now() - startedMs) / 1000)} s`;
+  const tty = process.stderr.isTTY && !quiet;
+  let detail = '';
+  const show = () => {
+    const line = `  ${label} ${detail ? `${detail}, ` : ''}${seconds()}`;
+    if (tty) process.stderr.write(`\r\x1b[2K${line}`);
+    else say(line);
+  };
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { cwd, env: env ?? process.env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const tail = [];
+    let pending = '';
+    const take = (chunk) => {
+      log.write(chunk);
+      const lines = (pending + chunk.toString('utf8')).split(/[\r\n]+/);
+      pending = lines.pop() ?? '';
+      for (const line of lines) {
+        tail.push(line);
+        if (tail.length > 30) tail.shift();
+        detail = progress?.(line) ?? detail;
+      }
+    };
+    child.stdout.on('data', take);
+    child.stderr.on('data', take);
+    const beat = setInterval(show, tty ? 250 : 5000);
+    const limit = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
+    const finish = (error) => {
+      clearInterval(beat);
+      clearTimeout(limit);
+      log.end();
+      if (tty) process.stderr.write('\r\x1b[2K');
+      if (error) return reject(error);
+      say(`  ${label} done in ${seconds()}`);
+      resolve();
+    };
+    child.on('error', (error) =>
+      finish(
+        new SetupError(
+          `${label}: ${command} cannot be started (${error.message})`,
+          `Is ${command} installed?`,
+        ),
+      ),
+    );
+    child.on('close', (code, signal) => {
+      if (code === 0) return finish();
+      const why = signal === 'SIGKILL' ? `stopped after ${seconds()}` : `exit ${code ?? signal}`;
+      finish(
+        new SetupError(
+          `${label}: ${command} ${args.join(' ')} failed (${why})\n${tail.join('\n')}`,
+          `The whole log: ${logFile}`,
+        ),
+      );
+    });
+  });
+}
