@@ -1,0 +1,44 @@
+import { commandNames, loadCommand } from './commands.ts';
+import type { Command, Options } from './command.ts';
+
+export const commonOptions = {
+  json: { type: 'boolean', help: 'one JSON value on stdout, nothing else there' },
+  home: { type: 'string', value: 'DIR', help: 'where caches, runs and the database live (TESSERA_HOME)' },
+  help: { type: 'boolean', short: 'h', help: 'this text' },
+} satisfies Options;
+
+export async function overview(): Promise<string> {
+  const rows: [string, string][] = [];
+  for (const name of commandNames()) rows.push([name, (await loadCommand(name)).summary]);
+  return [
+    'Tessera fine-tunes hybrid language models on your own chats.',
+    '',
+    'Usage: tessera COMMAND [arguments] [--json] [--home DIR]',
+    '',
+    ...columns(rows),
+    '',
+    'tessera COMMAND --help tells more. Exit codes: 0 done, 1 failed, 2 wrong call.',
+  ].join('\n');
+}
+
+export function commandHelp(name: string, command: Command): string {
+  const options = Object.entries<Options[string]>({ ...command.options, ...commonOptions });
+  return [
+    command.summary,
+    '',
+    `Usage: tessera ${name} ${command.usage}`.trimEnd(),
+    '',
+    ...columns(options.map(([key, option]) => [optionSyntax(key, option), option.help])),
+  ].join('\n');
+}
+
+function optionSyntax(name: string, option: Options[string]): string {
+  const value = option.type === 'string' ? ` ${option.value ?? 'TEXT'}` : '';
+  const many = option.multiple === true ? ' …' : '';
+  return `${option.short === undefined ? '' : `-${option.short}, `}--${name}${value}${many}`;
+}
+
+function columns(rows: [string, string][]): string[] {
+  const width = Math.max(...rows.map(([left]) => left.length));
+  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`);
+}

@@ -1,0 +1,71 @@
+import type { Progress } from '../contract/channel.ts';
+
+const barCells = 28;
+const redrawMs = 100;
+const plainMs = 5_000;
+const eighths = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+
+export interface ProgressBar {
+  update: (progress: Progress) => void;
+  /** Takes the bar away, so that something else can be written. */
+  clear: () => void;
+}
+
+/** A bar redrawn in place on a terminal; elsewhere one line every few seconds. Writes to `stream` (stderr). */
+export function createProgressBar(stream: NodeJS.WriteStream, now: () => number = Date.now): ProgressBar {
+  const isTerminal = stream.isTTY;
+  let drawnAtMs = 0;
+  let visible = false;
+  let what = '';
+  let startedAtMs = now();
+  return {
+    update: (progress) => {
+      if (progress.what !== what) {
+        what = progress.what;
+        startedAtMs = now();
+        drawnAtMs = 0;
+      }
+      const isLast = progress.total !== undefined && progress.done >= progress.total;
+      if (now() - drawnAtMs < (isTerminal ? redrawMs : plainMs) && !isLast) return;
+      drawnAtMs = now();
+      const line = progressLine(progress, (drawnAtMs - startedAtMs) / 1000);
+      if (isTerminal) stream.write(`\r\u001b[2K${line.slice(0, (stream.columns || 100) - 1)}`);
+      else stream.write(`${line}\n`);
+      visible = isTerminal;
+    },
+    clear: () => {
+      if (visible) stream.write('\r\u001b[2K');
+      visible = false;
+    },
+  };
+}
+
+/** `Importing  ███████▌      52 %  1,204 / 2,310 rows  3,201 rows/s  0:04 left`; seconds are those spent so far. */
+export function progressLine({ what, done, total, unit = '', detail }: Progress, seconds: number): string {
+  const rate = seconds > 0.5 ? done / seconds : undefined;
+  const counts = total === undefined ? `${count(done)} ${unit}` : `${count(done)} / ${count(total)} ${unit}`;
+  const parts = [counts.trim()];
+  if (detail !== undefined) parts.push(detail);
+  else if (rate !== undefined && unit !== '') parts.push(`${count(rate)} ${unit}/s`);
+  if (total !== undefined && rate !== undefined && rate > 0 && done < total) parts.push(`${clock((total - done) / rate)} left`);
+  const share = total === undefined || total <= 0 ? undefined : Math.min(1, done / total);
+  const bar = share === undefined ? '' : `${drawBar(share)} ${String(Math.floor(share * 100)).padStart(3)} %  `;
+  return `${what.padEnd(12)} ${bar}${parts.join('  ')}`;
+}
+
+function drawBar(share: number): string {
+  const filled = Math.round(share * barCells * 8);
+  const text = '█'.repeat(Math.floor(filled / 8)) + (eighths[filled % 8] ?? '');
+  return text.padEnd(barCells, '░').slice(0, barCells);
+}
+
+export function count(value: number): string {
+  return value.toLocaleString('en-US', { maximumFractionDigits: value < 10 && !Number.isInteger(value) ? 1 : 0 });
+}
+
+/** `m:ss`, or `h:mm:ss`. */
+export function clock(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds));
+  const tail = `${String(Math.floor(whole / 60) % 60)}:${String(whole % 60).padStart(2, '0')}`;
+  return whole < 3600 ? tail : `${String(Math.floor(whole / 3600))}:${tail.padStart(5, '0')}`;
+}

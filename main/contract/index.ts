@@ -1,0 +1,10 @@
+import type { Client } from './client.ts';
+import { systemChannels } from './system.ts';
+
+/** Everything that the core answers. A new capability adds its file here. */
+export const contract = {
+  ...systemChannels,
+};
+
+export type CoreContract = typeof contract;
+export type CoreClient = Client<CoreContract>;

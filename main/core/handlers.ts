@@ -1,0 +1,11 @@
+import type { Handlers } from '../contract/channel.ts';
+import type { CoreContract } from '../contract/index.ts';
+import type { CoreContext } from './context.ts';
+import { systemHandlers } from './system/handlers.ts';
+
+/** Every capability's handlers; a missing or extra channel is a type error here. */
+export function createHandlers(context: CoreContext): Handlers<CoreContract> {
+  return {
+    ...systemHandlers(context),
+  };
+}

@@ -1,0 +1,47 @@
+import { parseArgs } from 'node:util';
+import { toErrorBody } from '../contract/errors.ts';
+import { startCore } from './core.ts';
+import { defaultHome } from './home.ts';
+import { processPort } from './ports.ts';
+
+/**
+ * The core as a program: `node main/core/main.ts --home DIR [--serve-parent] [--grace MS]`.
+ * A parent with an IPC channel hears `{ready:true}` or `{failed:{code,message,hint}}` first. With `--serve-parent`
+ * the channel then carries the contract (the app); without it the channel ends there (a command, which goes on
+ * over the socket).
+ */
+const { values } = parseArgs({
+  options: {
+    home: { type: 'string' },
+    'serve-parent': { type: 'boolean', default: false },
+    grace: { type: 'string', default: '2000' },
+  },
+});
+
+try {
+  const core = await startCore({
+    home: values.home ?? defaultHome(),
+    graceMs: Number(values.grace),
+    // Exits by itself would wait for whatever handle somebody forgot.
+    onClosed: () => setImmediate(() => process.exit(0)),
+  });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void core.close(signal));
+  process.on('uncaughtException', (error) => void core.close(`fault: ${error.stack ?? error.message}`));
+  await tellParent({ ready: true });
+  if (values['serve-parent']) core.attach(processPort(process));
+  else if (process.connected) process.disconnect();
+} catch (error) {
+  const failed = toErrorBody(error);
+  await tellParent({ failed });
+  process.stderr.write(`${failed.message}\n`);
+  process.exit(1);
+}
+
+function tellParent(message: unknown): Promise<void> {
+  return new Promise((resolve) => {
+    if (process.send === undefined) resolve();
+    else process.send(message, () => {
+      resolve();
+    });
+  });
+}
