@@ -37,8 +37,12 @@ export async function loadMigrations(folder: string = migrationsFolder): Promise
   for (const file of readdirSync(folder).sort()) {
     const version = Number(migrationFile.exec(file)?.[1] ?? NaN);
     if (Number.isNaN(version)) continue;
-    if (migrations.at(-1)?.version === version) throw new Error(`two migrations are numbered ${String(version)}`);
-    const module = (await import(pathToFileURL(join(folder, file)).href)) as Pick<Migration, 'up' | 'movesData'>;
+    if (migrations.at(-1)?.version === version)
+      throw new Error(`two migrations are numbered ${String(version)}`);
+    const module = (await import(pathToFileURL(join(folder, file)).href)) as Pick<
+      Migration,
+      'up' | 'movesData'
+    >;
     migrations.push({ ...module, version, name: basename(file).replace(/\.(ts|js)$/, '') });
   }
   return migrations;

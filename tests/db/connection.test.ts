@@ -3,7 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { assertIndexed, DatabaseFromFutureError, loadMigrations, migrate, openDatabase, queryPlan } from '../../db/connection.ts';
+import {
+  assertIndexed,
+  DatabaseFromFutureError,
+  loadMigrations,
+  migrate,
+  openDatabase,
+  queryPlan,
+} from '../../db/connection.ts';
 
 const file = () => join(mkdtempSync(join(tmpdir(), 'tessera-db-')), 'tessera.sqlite');
 
@@ -21,7 +28,11 @@ describe('openDatabase', () => {
 
   it('makes every table STRICT', async () => {
     const db = await openDatabase(':memory:');
-    const tables = db.prepare("SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite_%'").all();
+    const tables = db
+      .prepare(
+        "SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite_%'",
+      )
+      .all();
     expect(tables.length).toBeGreaterThan(4);
     for (const table of tables) expect(table).toMatchObject({ strict: 1 });
     db.close();
@@ -61,7 +72,13 @@ describe('migrate', () => {
   it('copies the file before rows are moved', () => {
     const path = file();
     const db = new Database(path);
-    migrate(db, [{ version: 10, name: 'first', up: () => db.exec('CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (7)') }]);
+    migrate(db, [
+      {
+        version: 10,
+        name: 'first',
+        up: () => db.exec('CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (7)'),
+      },
+    ]);
     migrate(db, [
       { version: 10, name: 'first', up: () => undefined },
       { version: 20, name: 'second', movesData: true, up: () => db.exec('UPDATE a SET x = 8') },
