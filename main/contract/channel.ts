@@ -73,10 +73,14 @@ export type Handlers<C extends Contract> = {
   [K in keyof C]: C[K] extends Call ? CallHandler<C[K]> : C[K] extends Stream ? StreamHandler<C[K]> : never;
 };
 
-export type CallChannel<C extends Contract> = { [K in keyof C]: C[K] extends Call ? K : never }[keyof C] & string;
-export type StreamChannel<C extends Contract> = { [K in keyof C]: C[K] extends Stream ? K : never }[keyof C] & string;
+export type CallChannel<C extends Contract> = { [K in keyof C]: C[K] extends Call ? K : never }[keyof C] &
+  string;
+export type StreamChannel<C extends Contract> = { [K in keyof C]: C[K] extends Stream ? K : never }[keyof C] &
+  string;
 export type ArgsOf<C extends Contract, K extends keyof C> = z.input<C[K]['args']>;
-export type ResultOf<C extends Contract, K extends CallChannel<C>> = C[K] extends Call ? z.output<C[K]['result']> : never;
+export type ResultOf<C extends Contract, K extends CallChannel<C>> = C[K] extends Call
+  ? z.output<C[K]['result']>
+  : never;
 export type EventOf<C extends Contract, K extends StreamChannel<C>> = C[K] extends Stream
   ? z.output<C[K]['event']>
   : never;
@@ -85,8 +89,12 @@ export type EventOf<C extends Contract, K extends StreamChannel<C>> = C[K] exten
 export function untilAborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
-    signal.addEventListener('abort', () => {
-      resolve();
-    }, { once: true });
+    signal.addEventListener(
+      'abort',
+      () => {
+        resolve();
+      },
+      { once: true },
+    );
   });
 }

@@ -17,7 +17,11 @@ export interface Subscription {
 
 /** The caller's side of a contract: `client.call('datasets:list', {})`. */
 export interface Client<C extends Contract> {
-  call: <K extends CallChannel<C>>(channel: K, args: ArgsOf<C, K>, options?: CallOptions) => Promise<ResultOf<C, K>>;
+  call: <K extends CallChannel<C>>(
+    channel: K,
+    args: ArgsOf<C, K>,
+    options?: CallOptions,
+  ) => Promise<ResultOf<C, K>>;
   /** `onEvents` gets batches; the next comes after it has returned. `numDropped` > 0: read the state again. */
   subscribe: <K extends StreamChannel<C>>(
     channel: K,
@@ -100,7 +104,8 @@ export function createClient<C extends Contract>(contract: C, port: Port): Clien
     },
     subscribe(channel, args, onEvents) {
       const spec = contract[channel];
-      if (spec?.kind !== 'stream') throw new TesseraError('unknownChannel', `there is no stream '${channel}'`);
+      if (spec?.kind !== 'stream')
+        throw new TesseraError('unknownChannel', `there is no stream '${channel}'`);
       const { promise, cancel } = request(channel, checkArgs(spec.args, args, channel), {
         onEvents: (events, numDropped) => {
           onEvents(events.map((event) => spec.event.parse(event)) as never[], numDropped);
@@ -120,11 +125,18 @@ function checkArgs(schema: z.ZodType, args: unknown, channel: string): unknown {
   // The original travels, not the parsed value: the other end parses it again and fills defaults itself.
   if (parsed.success) return args;
   const issue = parsed.error.issues[0];
-  throw new TesseraError('badArguments', `${channel}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'invalid'}`);
+  throw new TesseraError(
+    'badArguments',
+    `${channel}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'invalid'}`,
+  );
 }
 
 function disconnected(): TesseraError {
-  return new TesseraError('disconnected', 'the connection to the core ended', 'Run the command again: it starts a new core.');
+  return new TesseraError(
+    'disconnected',
+    'the connection to the core ended',
+    'Run the command again: it starts a new core.',
+  );
 }
 
 function withResolvers(): { promise: Promise<void>; resolve: () => void } {

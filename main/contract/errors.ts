@@ -21,9 +21,14 @@ export class TesseraError extends Error {
 /** Anything thrown, as an error body; what is not ours keeps its message under the code `internal`. */
 export function toErrorBody(error: unknown): ErrorBody {
   if (error instanceof TesseraError) {
-    return { code: error.code, message: error.message, ...(error.hint !== undefined && { hint: error.hint }) };
+    return {
+      code: error.code,
+      message: error.message,
+      ...(error.hint !== undefined && { hint: error.hint }),
+    };
   }
-  if (error instanceof Error && error.name === 'AbortError') return { code: 'cancelled', message: 'cancelled' };
+  if (error instanceof Error && error.name === 'AbortError')
+    return { code: 'cancelled', message: 'cancelled' };
   return { code: 'internal', message: error instanceof Error ? error.message : String(error) };
 }
 

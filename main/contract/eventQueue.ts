@@ -49,9 +49,13 @@ export class EventQueue<E> {
     if (!this.inFlight && this.waiting.size === 0) return Promise.resolve();
     return new Promise((resolve) => {
       this.onDrained = resolve;
-      signal.addEventListener('abort', () => {
-        resolve();
-      }, { once: true });
+      signal.addEventListener(
+        'abort',
+        () => {
+          resolve();
+        },
+        { once: true },
+      );
     });
   }
 

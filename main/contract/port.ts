@@ -15,7 +15,12 @@ export const serverFrame = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('result'), id, value: z.unknown() }),
   z.object({ kind: z.literal('error'), id, error: errorSchema }),
   z.object({ kind: z.literal('progress'), id, value: z.unknown() }),
-  z.object({ kind: z.literal('events'), id, events: z.array(z.unknown()), numDropped: z.int().nonnegative() }),
+  z.object({
+    kind: z.literal('events'),
+    id,
+    events: z.array(z.unknown()),
+    numDropped: z.int().nonnegative(),
+  }),
 ]);
 export type ClientFrame = z.infer<typeof clientFrame>;
 export type ServerFrame = z.infer<typeof serverFrame>;

@@ -1,5 +1,12 @@
 import type { z } from 'zod';
-import { progressSchema, type Call, type CallHandler, type Contract, type Handlers, type Progress } from './channel.ts';
+import {
+  progressSchema,
+  type Call,
+  type CallHandler,
+  type Contract,
+  type Handlers,
+  type Progress,
+} from './channel.ts';
 import type { Stream, StreamHandler } from './channel.ts';
 import { TesseraError, toErrorBody } from './errors.ts';
 import { EventQueue } from './eventQueue.ts';
@@ -17,7 +24,12 @@ export interface ServeOptions {
 }
 
 /** Answers one client: checks arguments on the way in, results and events on the way out. */
-export function serve<C extends Contract>(contract: C, handlers: Handlers<C>, port: Port, options: ServeOptions = {}): void {
+export function serve<C extends Contract>(
+  contract: C,
+  handlers: Handlers<C>,
+  port: Port,
+  options: ServeOptions = {},
+): void {
   const active = new Map<number, Active>();
   port.start(
     (raw) => {
@@ -43,7 +55,14 @@ export function serve<C extends Contract>(contract: C, handlers: Handlers<C>, po
       const args = check(spec.args, rawArgs, 'badArguments', channel);
       const value =
         spec.kind === 'call'
-          ? await answerCall(spec, handlers[channel] as unknown as CallHandler<Call>, id, channel, args, entry)
+          ? await answerCall(
+              spec,
+              handlers[channel] as unknown as CallHandler<Call>,
+              id,
+              channel,
+              args,
+              entry,
+            )
           : await answerStream(spec, handlers[channel] as unknown as StreamHandler<Stream>, id, args, entry);
       port.send({ kind: 'result', id, value });
     } catch (error) {
@@ -82,15 +101,23 @@ export function serve<C extends Contract>(contract: C, handlers: Handlers<C>, po
     args: unknown,
     entry: Active,
   ): Promise<null> {
-    const queue = new EventQueue<unknown>(spec.limit, (event) => spec.key?.(event), (events, numDropped) => {
-      port.send({ kind: 'events', id, events, numDropped });
-    });
+    const queue = new EventQueue<unknown>(
+      spec.limit,
+      (event) => spec.key?.(event),
+      (events, numDropped) => {
+        port.send({ kind: 'events', id, events, numDropped });
+      },
+    );
     entry.acknowledge = () => {
       queue.acknowledge();
     };
-    await handler(args, (event) => {
-      queue.push(spec.event.parse(event));
-    }, entry.abort.signal);
+    await handler(
+      args,
+      (event) => {
+        queue.push(spec.event.parse(event));
+      },
+      entry.abort.signal,
+    );
     if (!entry.abort.signal.aborted) await queue.drained(entry.abort.signal);
     return null;
   }

@@ -13,10 +13,17 @@ import { socketPort } from '../../main/core/ports.ts';
 /** A worked example of a capability: its channels, its handlers, its caller. */
 const channels = {
   'sum:of': call({ args: z.object({ numbers: z.array(z.number()) }), result: z.object({ sum: z.number() }) }),
-  'lengths:get': call({ args: z.object({ count: z.int() }), result: z.object({ lengths: z.instanceof(Int32Array) }) }),
+  'lengths:get': call({
+    args: z.object({ count: z.int() }),
+    result: z.object({ lengths: z.instanceof(Int32Array) }),
+  }),
   'slow:job': call({ args: z.object({}), result: z.object({ cancelled: z.boolean() }) }),
   'bad:result': call({ args: z.object({}), result: z.object({ sum: z.number() }) }),
-  'burst:events': stream({ args: z.object({ count: z.int() }), event: z.object({ index: z.int() }), limit: 100 }),
+  'burst:events': stream({
+    args: z.object({ count: z.int() }),
+    event: z.object({ index: z.int() }),
+    limit: 100,
+  }),
   'levels:watch': stream({
     args: z.object({ count: z.int() }),
     event: z.object({ gpu: z.int(), level: z.number() }),
@@ -73,12 +80,17 @@ describe('a link between client and core', () => {
     const { client } = await link();
     expect(await client.call('sum:of', { numbers: [1, 2, 3] })).toEqual({ sum: 6 });
     expect((await client.call('lengths:get', { count: 100_000 })).lengths.length).toBe(100_000);
-    await expect(client.call('sum:of', { numbers: [] })).rejects.toMatchObject({ code: 'nothing', hint: 'Give some.' });
+    await expect(client.call('sum:of', { numbers: [] })).rejects.toMatchObject({
+      code: 'nothing',
+      hint: 'Give some.',
+    });
   });
 
   it('checks arguments before they are sent and results before they are used', async () => {
     const { client } = await link();
-    await expect(client.call('sum:of', { numbers: ['x' as unknown as number] })).rejects.toMatchObject({ code: 'badArguments' });
+    await expect(client.call('sum:of', { numbers: ['x' as unknown as number] })).rejects.toMatchObject({
+      code: 'badArguments',
+    });
     await expect(client.call('bad:result', {})).rejects.toMatchObject({ code: 'internal' });
   });
 
@@ -86,13 +98,17 @@ describe('a link between client and core', () => {
     const { client } = await link();
     const controller = new AbortController();
     const seen: number[] = [];
-    const result = client.call('slow:job', {}, {
-      signal: controller.signal,
-      onProgress: ({ done }) => {
-        seen.push(done);
-        if (done === 1000) controller.abort();
+    const result = client.call(
+      'slow:job',
+      {},
+      {
+        signal: controller.signal,
+        onProgress: ({ done }) => {
+          seen.push(done);
+          if (done === 1000) controller.abort();
+        },
       },
-    });
+    );
     expect(await result).toEqual({ cancelled: true });
     expect(seen.length).toBeLessThan(10);
     expect(seen.at(-1)).toBe(1000);
