@@ -25,7 +25,11 @@ export async function attachCore(homePath: string): Promise<CoreClient> {
     if (failed !== undefined && failed.code !== 'homeInUse') throw fromErrorBody(failed);
     socket = await tryConnect(home.socket);
     if (socket === undefined && Date.now() > deadline) {
-      throw new TesseraError('coreSilent', `the core of ${home.root} does not answer`, `Its log is ${home.log}.`);
+      throw new TesseraError(
+        'coreSilent',
+        `the core of ${home.root} does not answer`,
+        `Its log is ${home.log}.`,
+      );
     }
     if (socket === undefined) await new Promise((resolve) => setTimeout(resolve, retryMs));
   }
@@ -54,7 +58,10 @@ function tryConnect(path: string): Promise<Socket | undefined> {
 /** Resolves to undefined once the core is ready, or to why it is not. It outlives this process. */
 function startDetached(home: Home): Promise<ErrorBody | undefined> {
   return new Promise((resolve) => {
-    const child = fork(coreMain, ['--home', home.root], { detached: true, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
+    const child = fork(coreMain, ['--home', home.root], {
+      detached: true,
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    });
     child.once('message', (message: { ready?: true; failed?: ErrorBody }) => {
       resolve(message.failed);
     });
@@ -62,7 +69,11 @@ function startDetached(home: Home): Promise<ErrorBody | undefined> {
       resolve({ code: 'coreStart', message: `the core could not be started: ${error.message}` });
     });
     child.once('exit', (code, signal) => {
-      resolve({ code: 'coreStart', message: `the core ended at its start (${signal ?? String(code)})`, hint: `Its log is ${home.log}.` });
+      resolve({
+        code: 'coreStart',
+        message: `the core ended at its start (${signal ?? String(code)})`,
+        hint: `Its log is ${home.log}.`,
+      });
     });
     child.unref();
   });

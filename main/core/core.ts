@@ -143,7 +143,11 @@ function listen(path: string, attach: (port: Port) => void): Promise<() => Promi
   }
 }
 
-async function within(limitMs: number, closer: () => void | Promise<void>, log: (message: string) => void): Promise<void> {
+async function within(
+  limitMs: number,
+  closer: () => void | Promise<void>,
+  log: (message: string) => void,
+): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<void>((resolve) => {
     timer = setTimeout(() => {

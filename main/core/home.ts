@@ -19,7 +19,8 @@ export interface Home {
 /** The platform's data folder, unless `TESSERA_HOME` says otherwise. */
 export function defaultHome(env: NodeJS.ProcessEnv = process.env): string {
   if (env.TESSERA_HOME !== undefined && env.TESSERA_HOME !== '') return env.TESSERA_HOME;
-  if (process.platform === 'win32') return join(env.APPDATA ?? join(homedir(), 'AppData', 'Roaming'), 'Tessera');
+  if (process.platform === 'win32')
+    return join(env.APPDATA ?? join(homedir(), 'AppData', 'Roaming'), 'Tessera');
   if (process.platform === 'darwin') return join(homedir(), 'Library', 'Application Support', 'Tessera');
   return join(env.XDG_DATA_HOME ?? join(homedir(), '.local', 'share'), 'tessera');
 }

@@ -38,7 +38,11 @@ export function takeLock(home: Home): Lock & { previous: Holder | undefined } {
   }
   const row = db.prepare('SELECT body FROM holder').get() as { body: string } | undefined;
   const previous = row === undefined ? undefined : (JSON.parse(row.body) as Holder);
-  const self: Holder = { pid: process.pid, startTime: startTimeOf(process.pid) ?? '', startedAtMs: Date.now() };
+  const self: Holder = {
+    pid: process.pid,
+    startTime: startTimeOf(process.pid) ?? '',
+    startedAtMs: Date.now(),
+  };
   db.exec('DELETE FROM holder');
   db.prepare('INSERT INTO holder VALUES (?)').run(JSON.stringify(self));
   return {

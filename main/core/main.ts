@@ -25,7 +25,8 @@ try {
     // Exits by itself would wait for whatever handle somebody forgot.
     onClosed: () => setImmediate(() => process.exit(0)),
   });
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void core.close(signal));
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.on(signal, () => void core.close(signal));
   process.on('uncaughtException', (error) => void core.close(`fault: ${error.stack ?? error.message}`));
   await tellParent({ ready: true });
   if (values['serve-parent']) core.attach(processPort(process));
@@ -40,8 +41,9 @@ try {
 function tellParent(message: unknown): Promise<void> {
   return new Promise((resolve) => {
     if (process.send === undefined) resolve();
-    else process.send(message, () => {
-      resolve();
-    });
+    else
+      process.send(message, () => {
+        resolve();
+      });
   });
 }
