@@ -4,7 +4,14 @@ import { attachCore } from '../core/attach.ts';
 import { defaultHome } from '../core/home.ts';
 import { toErrorBody } from '../contract/errors.ts';
 import type { CoreClient } from '../contract/index.ts';
-import { UsageError, usage, type Command, type Invocation, type OptionValues, type Options } from './command.ts';
+import {
+  UsageError,
+  usage,
+  type Command,
+  type Invocation,
+  type OptionValues,
+  type Options,
+} from './command.ts';
 import { commandNames, findCommand, loadCommand } from './commands.ts';
 import { commandHelp, commonOptions, overview } from './help.ts';
 import { closest } from './closest.ts';
@@ -19,7 +26,8 @@ async function main(args: string[]): Promise<number> {
   } catch (error) {
     const body = toErrorBody(error);
     if (json) process.stdout.write(`${JSON.stringify({ error: body })}\n`);
-    else process.stderr.write(`tessera: ${body.message}\n${body.hint === undefined ? '' : `  ${body.hint}\n`}`);
+    else
+      process.stderr.write(`tessera: ${body.message}\n${body.hint === undefined ? '' : `  ${body.hint}\n`}`);
     return error instanceof UsageError ? 2 : 1;
   }
 }
@@ -33,10 +41,14 @@ async function dispatch(args: string[], json: boolean): Promise<number> {
       return args.length === 0 ? 2 : 0;
     }
     const near = closest(words.slice(0, 2).join(' '), commandNames());
-    throw usage(`there is no command '${words.slice(0, 2).join(' ')}'`, near === undefined ? 'See tessera --help.' : `Did you mean '${near}'?`);
+    throw usage(
+      `there is no command '${words.slice(0, 2).join(' ')}'`,
+      near === undefined ? 'See tessera --help.' : `Did you mean '${near}'?`,
+    );
   }
   const command = await loadCommand(found.name);
-  const { values, positionals } = command.raw === true ? rawArguments(args, found.name) : parse(found, command, json);
+  const { values, positionals } =
+    command.raw === true ? rawArguments(args, found.name) : parse(found, command, json);
   if (values.help === true) {
     process.stdout.write(`${commandHelp(found.name, command)}\n`);
     return 0;
@@ -55,10 +67,19 @@ function rawArguments(args: string[], name: string): { values: Values; positiona
   return { values: {}, positionals: args.slice(args.indexOf(name.split(' ').at(-1) ?? '') + 1) };
 }
 
-function parse(found: { name: string; rest: string[] }, command: Command, json: boolean): { values: Values; positionals: string[] } {
+function parse(
+  found: { name: string; rest: string[] },
+  command: Command,
+  json: boolean,
+): { values: Values; positionals: string[] } {
   const options: Options = { ...command.options, ...commonOptions };
   try {
-    const { values, positionals } = parseArgs({ args: found.rest, options, allowPositionals: true, allowNegative: true });
+    const { values, positionals } = parseArgs({
+      args: found.rest,
+      options,
+      allowPositionals: true,
+      allowNegative: true,
+    });
     return { values: { ...values, json }, positionals };
   } catch (error) {
     const unknown = /'(--[^'\s]+)/.exec((error as Error).message)?.[1];
@@ -70,7 +91,12 @@ function parse(found: { name: string; rest: string[] }, command: Command, json: 
   }
 }
 
-async function execute(command: Command, values: Values, positionals: string[], json: boolean): Promise<number> {
+async function execute(
+  command: Command,
+  values: Values,
+  positionals: string[],
+  json: boolean,
+): Promise<number> {
   const progress = createProgressBar(process.stderr);
   const home = typeof values.home === 'string' ? values.home : defaultHome();
   let client: Promise<CoreClient> | undefined;
@@ -99,7 +125,10 @@ async function execute(command: Command, values: Values, positionals: string[], 
     const result = await command.run(invocation);
     progress.clear();
     if (result !== undefined) {
-      const text = json || command.text === undefined ? JSON.stringify(result, null, json ? 0 : 2) : command.text(result);
+      const text =
+        json || command.text === undefined
+          ? JSON.stringify(result, null, json ? 0 : 2)
+          : command.text(result);
       process.stdout.write(`${text}\n`);
     }
     return exitCode;

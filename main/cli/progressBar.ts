@@ -47,9 +47,11 @@ export function progressLine({ what, done, total, unit = '', detail }: Progress,
   const parts = [counts.trim()];
   if (detail !== undefined) parts.push(detail);
   else if (rate !== undefined && unit !== '') parts.push(`${count(rate)} ${unit}/s`);
-  if (total !== undefined && rate !== undefined && rate > 0 && done < total) parts.push(`${clock((total - done) / rate)} left`);
+  if (total !== undefined && rate !== undefined && rate > 0 && done < total)
+    parts.push(`${clock((total - done) / rate)} left`);
   const share = total === undefined || total <= 0 ? undefined : Math.min(1, done / total);
-  const bar = share === undefined ? '' : `${drawBar(share)} ${String(Math.floor(share * 100)).padStart(3)} %  `;
+  const bar =
+    share === undefined ? '' : `${drawBar(share)} ${String(Math.floor(share * 100)).padStart(3)} %  `;
   return `${what.padEnd(12)} ${bar}${parts.join('  ')}`;
 }
 
@@ -60,7 +62,9 @@ function drawBar(share: number): string {
 }
 
 export function count(value: number): string {
-  return value.toLocaleString('en-US', { maximumFractionDigits: value < 10 && !Number.isInteger(value) ? 1 : 0 });
+  return value.toLocaleString('en-US', {
+    maximumFractionDigits: value < 10 && !Number.isInteger(value) ? 1 : 0,
+  });
 }
 
 /** `m:ss`, or `h:mm:ss`. */

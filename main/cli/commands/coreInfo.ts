@@ -6,5 +6,6 @@ export const command = defineCommand({
   options: {},
   numPositionals: [0, 0],
   run: async ({ core }) => (await core()).call('system:info', {}),
-  text: (info) => `core ${info.version}, pid ${String(info.pid)}, home ${info.home}\nwork: ${info.work.join(', ') || 'none'}`,
+  text: (info) =>
+    `core ${info.version}, pid ${String(info.pid)}, home ${info.home}\nwork: ${info.work.join(', ') || 'none'}`,
 });
