@@ -1,0 +1,235 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { orderBias } from '../../../main/core/packing/orderBias.ts';
+import { planPacking, type PackingOptions, type Plan } from '../../../main/core/packing/plan.ts';
+import type { Examples } from '../../../main/core/packing/pieces.ts';
+import { STRATEGIES, type Strategy } from '../../../main/core/packing/strategies.ts';
+import { Random } from '../../../main/core/random.ts';
+
+const strategies = Object.keys(STRATEGIES) as Strategy[];
+const bench = Int32Array.from(
+  readFileSync('tests/fixtures/bench/chat-lengths-20k.txt', 'utf8').trim().split('\n'),
+  Number,
+);
+
+/** What must hold of every plan, checked from nothing but its arrays. */
+function check(plan: Plan, input: Examples & PackingOptions): void {
+  const { example, start, length, positions = length, binOffsets } = plan;
+  expect(binOffsets[0]).toBe(0);
+  expect(binOffsets.at(-1)).toBe(example.length);
+  expect(plan.bins).toBe(binOffsets.length - 1);
+  expect(plan.bins % plan.ranks).toBe(0);
+  expect(plan.steps).toBe(Math.ceil(plan.bins / plan.ranks / plan.gradAccumulation));
+  for (let bin = 0; bin < plan.bins; bin++) {
+    const computed = positions.subarray(binOffsets[bin], binOffsets[bin + 1]);
+    if (computed.length === 0) throw new Error(`bin ${bin} is empty`);
+    if (computed.reduce((a, b) => a + b) > plan.budget) throw new Error(`bin ${bin} is over the budget`);
+  }
+  // Each piece of each example comes exactly once an epoch; together they are the example, or its beginning.
+  const pieces = new Map<number, [number, number][]>();
+  example.forEach((e, i) => pieces.set(e, [...(pieces.get(e) ?? []), [start[i]!, length[i]!]]));
+  let cutTokens = 0;
+  for (const [e, parts] of pieces) {
+    parts.sort((a, b) => a[0] - b[0]);
+    let at = 0;
+    for (let i = 0; i < parts.length; i += plan.epochs) {
+      const group = parts.slice(i, i + plan.epochs);
+      if (group.some(([s, l]) => s !== at || l !== group[0]![1] || l < 1))
+        throw new Error(`example ${e}: ${group}`);
+      at += group[0]![1];
+    }
+    cutTokens += input.lengths[e]! - at;
+  }
+  expect(cutTokens).toBe(plan.truncated.tokens);
+  expect(pieces.size + plan.dropped.overlong + plan.dropped.nothingToLearn).toBe(plan.examples);
+  const given = input.lengths.reduce((a, b) => a + b, 0);
+  expect(plan.tokens).toBe((given - plan.truncated.tokens - plan.dropped.tokens) * plan.epochs);
+  expect(plan.positionsTotal).toBe(positions.reduce((a, b) => a + b, 0));
+}
+
+const fibonacci = [1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610, 987, 1597, 2584, 4181, 6765];
+const distributions: Record<string, number[]> = {
+  'all one': Array.from({ length: 500 }, () => 1),
+  'all the budget': Array.from({ length: 300 }, () => 8192),
+  'half and one more': Array.from({ length: 301 }, () => 4097),
+  Fibonacci: Array.from({ length: 400 }, (_, i) => fibonacci[i % fibonacci.length]!),
+  'one of each': Array.from({ length: 8192 }, (_, i) => i + 1),
+  'longer than the budget': Array.from({ length: 200 }, (_, i) => 100 * i + 1),
+  'one example': [5],
+  'none among some': [0, 5, 0, 9000, 1],
+};
+
+describe.each(strategies)('%s', (strategy) => {
+  test.each(Object.entries(distributions))('%s', (_name, lengths) => {
+    for (const overlong of ['drop', 'truncate', 'split'] as const) {
+      const input = { lengths: Int32Array.from(lengths), budget: 8192, strategy, overlong, epochs: 2 };
+      const plan = planPacking(input);
+      check(plan, input);
+      expect(planPacking(input)).toEqual(plan);
+    }
+  });
+
+  test('random lengths, budgets, ranks, epochs and accumulation', () => {
+    const random = new Random(11, strategies.indexOf(strategy));
+    for (let round = 0; round < 60; round++) {
+      const budget = 2 + random.below(300);
+      const lengths = Int32Array.from({ length: 40 + random.below(200) }, () => random.below(2 * budget));
+      const input = {
+        lengths,
+        budget,
+        strategy,
+        seed: round,
+        overlong: random.pick(['drop', 'truncate', 'split'] as const),
+        epochs: 1 + random.below(3),
+        ranks: 1 + random.below(4),
+        gradAccumulation: 1 + random.below(5),
+      };
+      check(planPacking(input), input);
+    }
+  });
+});
+
+test.each([
+  ['padded', 5083, 5083],
+  ['in-order', 3101, 3101],
+  ['best-fit', 2815, 2857],
+  ['ffd', 2815, 2828],
+  ['bfd', 2815, 2828],
+] as const)('%s packs the 20,000 lengths in %d … %d bins', (strategy, least, most) => {
+  for (const seed of [0, 1, 2]) {
+    const { bins } = planPacking({ lengths: bench, budget: 8192, strategy, seed });
+    expect(bins).toBeGreaterThanOrEqual(least);
+    expect(bins).toBeLessThanOrEqual(most);
+  }
+});
+
+test('best fit chooses the fullest bin that fits, as a plain search does', () => {
+  const lengths = Int32Array.from({ length: 600 }, (_, i) => 1 + ((i * 7919) % 97));
+  const { example, binOffsets, bins } = planPacking({ lengths, budget: 100, strategy: 'bfd', seed: 4 });
+  const left: number[] = [];
+  for (const length of [...lengths].sort((a, b) => b - a)) {
+    const fitting = left.filter((room) => room >= length);
+    const best = fitting.length > 0 ? left.indexOf(Math.min(...fitting)) : left.push(100) - 1;
+    left[best]! -= length;
+  }
+  const used = Array.from({ length: bins }, (_, b) =>
+    example.subarray(binOffsets[b], binOffsets[b + 1]).reduce((sum, e) => sum + lengths[e]!, 0),
+  );
+  expect(used.map((n) => 100 - n).sort()).toEqual(left.sort());
+});
+
+test('order bias: shuffled is 0 within noise, sorted is 1, bfd is shown for what it is', () => {
+  const bias = (strategy: Strategy) => orderBias(planPacking({ lengths: bench, budget: 8192, strategy }));
+  for (const strategy of ['best-fit', 'in-order'] as const) {
+    expect(Math.abs(bias(strategy).withinBins)).toBeLessThan(0.03);
+    expect(Math.abs(bias(strategy).betweenBins)).toBeLessThan(0.06);
+  }
+  expect(bias('sorted').withinBins).toBeCloseTo(1, 2);
+  expect(bias('sorted').betweenBins).toBeCloseTo(1, 2);
+  expect(bias('bfd').withinBins).toBeGreaterThan(0.5);
+  expect(Math.abs(bias('bfd').betweenBins)).toBeLessThan(0.06);
+  expect(bias('ffd').betweenBins).toBeGreaterThan(0.9);
+  expect(orderBias({ length: Int32Array.of(3, 3, 3), binOffsets: Int32Array.of(0, 2, 3) })).toEqual({
+    withinBins: 0,
+    betweenBins: 0,
+  });
+});
+
+test('seeds and epochs give other orders, the same seed the same', () => {
+  const lengths = bench.subarray(0, 500);
+  const plan = (seed: number, epochs = 1) =>
+    planPacking({ lengths, budget: 8192, strategy: 'best-fit', seed, epochs });
+  expect(plan(1).example).not.toEqual(plan(2).example);
+  const two = plan(1, 2);
+  expect(two.example.subarray(0, 500)).toEqual(plan(1).example);
+  expect(two.example.subarray(500)).not.toEqual(plan(1).example);
+});
+
+test('padded rows are computed as long as the longest of their batch', () => {
+  const plan = planPacking({ lengths: Int32Array.of(3, 5, 2, 9), budget: 12, strategy: 'padded' });
+  expect([...plan.binOffsets]).toEqual([0, 2, 3, 4]);
+  expect([...plan.positions!]).toEqual([5, 5, 2, 9]);
+  expect(plan.positionsTotal).toBe(21);
+});
+
+test('too long: truncated, dropped, or split, in tokens; known chats are never split', () => {
+  const lengths = Int32Array.of(7, 5, 3);
+  const tokens = (extra: object) =>
+    planPacking({ lengths, budget: 5, strategy: 'in-order', ...extra }).tokens;
+  expect(tokens({})).toBe(13);
+  expect(tokens({ overlong: 'truncate' })).toBe(13);
+  expect(tokens({ overlong: 'drop' })).toBe(8);
+  expect(tokens({ overlong: 'split' })).toBe(15);
+  expect(tokens({ isText: Uint8Array.of(1, 0, 0) })).toBe(15);
+  expect(tokens({ isText: Uint8Array.of(0, 1, 1), overlong: 'split' })).toBe(13);
+});
+
+test('a split leaves no last piece of one token', () => {
+  const plan = planPacking({
+    lengths: Int32Array.of(11),
+    budget: 5,
+    strategy: 'in-order',
+    overlong: 'split',
+  });
+  expect([...plan.length]).toEqual([5, 4, 2]);
+  expect([...plan.start]).toEqual([0, 5, 9]);
+});
+
+test('an example whose targets are all cut off is dropped and counted; one that keeps some stays', () => {
+  const input = {
+    lengths: Int32Array.of(13, 4),
+    firstTarget: Int32Array.of(10, 1),
+    strategy: 'in-order' as const,
+  };
+  const short = planPacking({ ...input, budget: 8 });
+  expect([...short.example]).toEqual([1]);
+  expect(short.dropped).toEqual({ overlong: 0, nothingToLearn: 1, tokens: 13 });
+  const longer = planPacking({ ...input, budget: 12 });
+  expect([...longer.length]).toEqual([12, 4]);
+  expect(longer.truncated).toEqual({ examples: 1, tokens: 1 });
+});
+
+test('ranks: equal bins on each, none without work', () => {
+  const lengths = Int32Array.of(5, 5, 5);
+  const plan = planPacking({ lengths, budget: 100, strategy: 'best-fit', ranks: 2 });
+  expect([plan.bins, plan.steps]).toEqual([2, 1]);
+  expect(planPacking({ lengths, budget: 5, strategy: 'padded', ranks: 3 }).steps).toBe(1);
+  expect(() => planPacking({ lengths, budget: 100, strategy: 'bfd', ranks: 4 })).toThrow(
+    /cannot be shared evenly by 4 ranks/,
+  );
+});
+
+test.each([
+  [{ budget: 1 }, /the budget is 1 tokens/],
+  [{ budget: 0 }, /the budget is 0 tokens/],
+  [{ budget: 2 ** 30 }, /the budget is 1073741824 tokens/],
+  [{ strategy: 'worst-fit' as Strategy }, /no packing strategy 'worst-fit'/],
+  [{ epochs: 0 }, /epochs is 0/],
+  [{ ranks: 1.5 }, /ranks is 1.5/],
+  [{ seed: 0.1 }, /the seed is 0.1/],
+  [{ lengths: new Int32Array(0) }, /no example to pack/],
+  [{ lengths: Int32Array.of(3, -4) }, /example 1 has the length -4/],
+  [{ lengths: Int32Array.of(0, 0) }, /no example is left to train on: 2 have no supervised token/],
+  [{ lengths: Int32Array.of(9), overlong: 'drop' as const, budget: 4 }, /1 are longer than the budget of 4/],
+  [{ firstTarget: Int32Array.of(-1, -1) }, /no example is left to train on/],
+])('refused by name: %j', (change, message) => {
+  const input = { lengths: Int32Array.of(3, 4), budget: 8, strategy: 'best-fit' as const, ...change };
+  expect(() => planPacking(input)).toThrow(message);
+});
+
+test('200,000 examples of any distribution take under 2 seconds', () => {
+  const random = new Random(5);
+  for (const draw of [
+    () => 1 + random.below(8192),
+    () => bench[random.below(20_000)]!,
+    () => 1,
+    () => 4097,
+  ]) {
+    const lengths = Int32Array.from({ length: 200_000 }, draw);
+    for (const strategy of strategies) {
+      const startedAtMs = performance.now();
+      planPacking({ lengths, budget: 8192, strategy });
+      expect(performance.now() - startedAtMs).toBeLessThan(2000);
+    }
+  }
+});
