@@ -1,0 +1,221 @@
+// Memory, uploads, graphs and results; the mathematics of the step is in executor_step.cpp.
+#include "model/executor.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/dtype.h"
+#include "core/error.h"
+
+namespace tessera {
+namespace {
+
+// With one micro-batch a step nothing is added up over time, so bf16sr may keep its gradients in bf16.
+DType gradient_type(const Backend& backend, const ExecutorOptions& options) {
+  const bool narrow = options.optimizer.mode == OptimizerMode::bf16sr && !options.accumulates;
+  return narrow && backend.weight_dtype() == DType::bf16 ? DType::bf16 : DType::f32;
+}
+
+double gib(size_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
+
+}  // namespace
+
+Executor::Executor(Backend& backend, const ModelConfig& config, const Layout& layout, const ExecutorOptions& options)
+    : backend_(backend),
+      config_(config),
+      layout_(layout),
+      options_(options),
+      gradient_type_(gradient_type(backend, options)),
+      rules_{backend.fixed_shapes(), options.compaction, config.vocab},
+      parameters_(backend, layout, options.optimizer, gradient_type_, &arena_),
+      memory_(config, options.batch, backend.act_dtype(), options.policy, options.head_rows, options.compaction, &arena_) {
+  if (options_.max_sequence == 0) options_.max_sequence = options_.batch.tokens;
+  const auto table = static_cast<size_t>(options_.max_sequence * config.attn.rotary_dim) * sizeof(float);
+  batch_item_ = arena_.add(MemoryPart::activations, options_.batch.bytes());
+  scalars_item_ = arena_.add(MemoryPart::optimizer, sizeof(StepScalars));
+  result_item_ = arena_.add(MemoryPart::optimizer, sizeof(StepResult));
+  rope_item_ = arena_.add(MemoryPart::weights, table);
+  workspace_bytes_ = backend.workspace_bytes(config.gdn, config.attn, options_.batch.tokens, config.hidden,
+                                             config.intermediate, config.vocab);
+  workspace_item_ = arena_.add(MemoryPart::workspace, workspace_bytes_);
+  arena_.plan();
+}
+
+Executor::~Executor() {
+  if (!base_) return;
+  backend_.synchronize();
+  for (const BatchSlot& slot : batches_) backend_.release_host(slot.blob);
+  backend_.release_host(results_);
+  backend_.release(base_);
+}
+
+void Executor::allocate() {
+  const MemoryPlan m = plan();
+  try {
+    base_ = backend_.allocate(m.total);
+  } catch (const EngineError& error) {
+    char text[320];
+    std::snprintf(text, sizeof text,
+                  "%s: this run needs %.2f GiB (weights %.2f, gradients %.2f, optimizer %.2f, activations %.2f, workspace %.2f)",
+                  backend_.name().c_str(), gib(m.total), gib(m.weights), gib(m.gradients), gib(m.optimizer),
+                  gib(m.activations), gib(m.workspace));
+    throw EngineError(error.code(), text + std::string(": ") + error.what(),
+                      "Lower packing.budget, set recompute to full, or use optimizer.mode bf16sr.");
+  }
+  arena_.bind(base_);
+  parameters_.bind(arena_);
+  head_ = memory_.head(arena_);
+  result_ = static_cast<StepResult*>(arena_.at(result_item_));
+  scalars_ = static_cast<StepScalars*>(arena_.at(scalars_item_));
+  backend_.set_workspace(arena_.at(workspace_item_), workspace_bytes_);
+  segments_ = parameters_.segments(options_.optimizer);
+  for (BatchSlot& slot : batches_) slot.blob = backend_.allocate_host(options_.batch.bytes());
+  results_ = static_cast<ResultSlot*>(backend_.allocate_host(sizeof(ResultSlot) * kResultSlots));
+  result_marks_.fill(-1);
+  fill_rope_table();
+}
+
+void Executor::fill_rope_table() {
+  const i64 rows = options_.max_sequence, half = config_.attn.rotary_dim / 2;
+  std::vector<float> table(static_cast<size_t>(rows * 2 * half));
+  for (i64 t = 0; t < rows; ++t)
+    for (i64 i = 0; i < half; ++i) {
+      const double angle = static_cast<double>(t) * std::pow(config_.rope_theta, -static_cast<double>(i) / static_cast<double>(half));
+      float* row = &table[static_cast<size_t>(t * 2 * half)];
+      row[i] = static_cast<float>(std::cos(angle));
+      row[half + i] = static_cast<float>(std::sin(angle));
+    }
+  rope_ = static_cast<const float*>(arena_.at(rope_item_));
+  backend_.copy_in(arena_.at(rope_item_), table.data(), table.size() * sizeof(float));
+}
+
+Batch Executor::upload(std::span<const Sequence> sequences) {
+  for (const Sequence& s : sequences)
+    if (s.computed > options_.max_sequence)
+      throw EngineError("batch_too_large", "a sequence of " + std::to_string(s.computed) + " positions exceeds the planned " +
+                                               std::to_string(options_.max_sequence));
+  BatchSlot& slot = batches_[next_batch_++ % kBatchSlots];
+  if (slot.mark >= 0) backend_.wait(slot.mark);
+  shape_ = fill_batch(options_.batch, rules_, sequences, slot.blob);
+  void* device = arena_.at(batch_item_);
+  backend_.upload(device, slot.blob, options_.batch.bytes());
+  slot.mark = backend_.mark();
+  return options_.batch.view(device, shape_, options_.compaction);
+}
+
+void Executor::launch(Work work, const std::function<void()>& enqueue) {
+  if (!backend_.fixed_shapes()) return enqueue();
+  const bool batched = work != Work::update && work != Work::measure;
+  const auto [graph, first_time] = graphs_.try_emplace({work, batched ? shape_ : BatchShape{}});
+  // The first run is eager: libraries choose their algorithms and load their kernels then.
+  if (first_time) return enqueue();
+  if (!graph->second) graph->second = backend_.capture(enqueue);
+  backend_.launch(*graph->second);
+}
+
+void Executor::run_micro_batch(std::span<const Sequence> sequences, bool first) {
+  const Batch b = upload(sequences);
+  launch(first ? Work::first_micro_batch : Work::micro_batch, [this, b, first] {
+    if (first) {
+      backend_.zero(result_, sizeof(StepResult));
+      parameters_.zero_small_gradients();
+    }
+    forward(b);
+    head(b, true, !first);
+    backward(b, first);
+  });
+}
+
+int Executor::evaluate(std::span<const Sequence> sequences) {
+  const Batch b = upload(sequences);
+  launch(Work::evaluation, [this, b] {
+    backend_.zero(result_, sizeof(StepResult));
+    forward(b);
+    head(b, false, false);
+  });
+  return download_result();
+}
+
+int Executor::update(const StepScalars& scalars) { return finish(scalars, Work::update); }
+int Executor::measure(const StepScalars& scalars) { return finish(scalars, Work::measure); }
+
+int Executor::finish(const StepScalars& scalars, Work work) {
+  const auto slot = static_cast<size_t>(next_ticket_ % kResultSlots);
+  if (result_marks_[slot] >= 0) backend_.wait(result_marks_[slot]);
+  results_[slot].scalars = scalars;
+  backend_.upload(scalars_, &results_[slot].scalars, sizeof(StepScalars));
+  launch(work, [this, work] {
+    const OptimizerOptions& o = options_.optimizer;
+    backend_.scope("optimizer", -1);
+    backend_.grad_norm(result_, segments_, scalars_);
+    if (work == Work::update) backend_.adamw(segments_, {o.beta1, o.beta2, o.eps, o.mode}, scalars_, result_);
+  });
+  return download_result();
+}
+
+int Executor::download_result() {
+  const auto slot = static_cast<size_t>(next_ticket_ % kResultSlots);
+  if (result_marks_[slot] >= 0) backend_.wait(result_marks_[slot]);
+  backend_.download(&results_[slot].result, result_, sizeof(StepResult));
+  result_marks_[slot] = backend_.mark();
+  return next_ticket_++;
+}
+
+StepResult Executor::result(int ticket) {
+  if (ticket < next_ticket_ - kResultSlots || ticket >= next_ticket_)
+    throw EngineError("internal_error", "the result of ticket " + std::to_string(ticket) + " is gone");
+  const auto slot = static_cast<size_t>(ticket % kResultSlots);
+  backend_.wait(result_marks_[slot]);
+  return results_[slot].result;
+}
+
+std::vector<float> Executor::read_activations(const Act* x, i64 count) const {
+  const DType type = backend_.act_dtype();
+  std::vector<char> raw(static_cast<size_t>(count) * dtype_bytes(type));
+  backend_.copy_out(raw.data(), x, raw.size());
+  std::vector<float> values(static_cast<size_t>(count));
+  to_f32(values.data(), raw.data(), type, count);
+  return values;
+}
+
+std::vector<float> Executor::logits(std::span<const Sequence> sequences) {
+  const Batch b = upload(sequences);
+  forward(b);
+  const i64 H = config_.hidden, V = config_.vocab;
+  backend_.rmsnorm_fwd(head_.xf, memory_.x(arena_, config_.num_layers()), p(layout_.final_norm), b.T, H, config_.norm_eps);
+  std::vector<float> all;
+  for (i64 row = 0; row < b.T; row += options_.head_rows) {
+    const i64 n = std::min(options_.head_rows, b.T - row);
+    const char* x = static_cast<const char*>(head_.xf) + static_cast<size_t>(row * H) * dtype_bytes(backend_.act_dtype());
+    backend_.linear_fwd(head_.z, x, w(layout_.head), nullptr, n, V, H);
+    const auto piece = read_activations(head_.z, n * V);
+    all.insert(all.end(), piece.begin(), piece.end());
+  }
+  return all;
+}
+
+std::vector<float> Executor::losses() const {
+  std::vector<float> values(static_cast<size_t>(shape_.T));
+  backend_.copy_out(values.data(), head_.nll, values.size() * sizeof(float));
+  return values;
+}
+
+std::vector<float> Executor::input_gradient() const {
+  return read_activations(memory_.d(arena_), i64{shape_.T} * config_.hidden);
+}
+
+std::string Executor::find_non_finite() const {
+  const auto bad = [](const std::vector<float>& values) {
+    return std::any_of(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
+  };
+  for (i64 l = 0; l <= config_.num_layers(); ++l)
+    if (bad(read_activations(memory_.x(arena_, l), i64{shape_.T} * config_.hidden)))
+      return l == 0 ? "the embedding" : "the forward pass of layer " + std::to_string(l - 1);
+  // Backward runs from the last layer to the first: the highest layer with a bad gradient is where it began.
+  for (i64 l = config_.num_layers() - 1; l >= -1; --l)
+    for (const TensorEntry& t : layout_.tensors)
+      if (t.layer == l && bad(parameters_.read(t, Field::gradient))) return "the gradient of " + t.name;
+  return "";
+}
+
+}  // namespace tessera

@@ -1,0 +1,136 @@
+// The training step over a Backend: forward, backward with recomputation, loss and update. Written once for all
+// backends; everything that varies from step to step stands in device buffers, so that the enqueued work of a
+// micro-batch is the same list every time and can be captured as a graph.
+//
+// Order of one layer (linear attention; full attention alike):
+//   forward   norm, in-proj, prep, kkt, gdn, gated norm, out-proj + x, norm, gate-up, swiglu, down + x'
+//   backward  gate-up again, MLP backwards, the mixer again up to what the policy kept, mixer backwards
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "model/batch.h"
+#include "model/layer_memory.h"
+#include "model/parameters.h"
+
+namespace tessera {
+
+struct ExecutorOptions {
+  OptimizerOptions optimizer;
+  RecomputePolicy policy = RecomputePolicy::p1;
+  BatchLayout batch;           // capacities
+  i64 max_sequence = 0;        // longest sequence: rows of the rotary table; 0: batch.tokens
+  i64 head_rows = 2048;        // Tc: logits are computed for this many rows at a time
+  bool compaction = true;      // the head skips unsupervised rows
+  bool accumulates = false;    // more than one micro-batch a step: gradients stay fp32
+};
+
+class Executor {
+ public:
+  // Plans; allocates nothing until allocate(). The layout must outlive the executor.
+  Executor(Backend& backend, const ModelConfig& config, const Layout& layout, const ExecutorOptions& options);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  MemoryPlan plan() const { return arena_.memory(); }
+  void allocate();  // throws out_of_memory with the forecast
+
+  Parameters& parameters() { return parameters_; }
+  const ExecutorOptions& options() const { return options_; }
+
+  // One micro-batch: forward and backward. The first of a step overwrites the gradients, later ones add to them.
+  void run_micro_batch(std::span<const Sequence> sequences, bool first);
+  // Norm and update with the gradients so far. Returns a ticket for result().
+  int update(const StepScalars& scalars);
+  // Norm only: the gradients stay as they are and no parameter changes.
+  int measure(const StepScalars& scalars);
+  // Forward and loss only; the ticket's result holds loss_sum.
+  int evaluate(std::span<const Sequence> sequences);
+  // Waits for the device to have passed the ticket's point. A ticket is good for kResultSlots further ones.
+  StepResult result(int ticket);
+  static constexpr int kResultSlots = 4;
+
+  // ---- for verification and diagnosis; these synchronize --------------------------------------------------------
+  std::vector<float> logits(std::span<const Sequence> sequences);  // [T, V] of a forward pass
+  std::vector<float> losses() const;           // [T] of the last micro-batch (compaction off)
+  std::vector<float> input_gradient() const;   // [T, H] of the last micro-batch
+  // Where a NaN or infinity of the last step first appeared: "forward of layer 3", or "" where none is found.
+  std::string find_non_finite() const;
+
+ private:
+  enum class Work : u8 { first_micro_batch, micro_batch, evaluation, update, measure };
+
+  Batch upload(std::span<const Sequence> sequences);
+  void launch(Work work, const std::function<void()>& enqueue);
+  int finish(const StepScalars& scalars, Work work);
+  int download_result();
+  void fill_rope_table();
+
+  void forward(const Batch& b);
+  void forward_layer(i64 l, const Batch& b);
+  void mixer_input(i64 l, const LayerBuffers& s, i64 T);
+  void in_projection(i64 l, const LayerBuffers& s, i64 T);
+  void mixer_core(i64 l, const LayerBuffers& s, const Batch& b);
+  void mixer_output(i64 l, const LayerBuffers& s, i64 T);
+  void mlp_input(i64 l, const LayerBuffers& s, i64 T);
+  void gate_up(i64 l, const LayerBuffers& s, i64 T);
+  void head(const Batch& b, bool train, bool accumulate);
+  void backward(const Batch& b, bool first);
+  void backward_layer(i64 l, const Batch& b, bool accumulate);
+  void recompute_mixer(i64 l, const LayerBuffers& s, const Batch& b);
+  void backward_mlp(i64 l, const LayerBuffers& s, i64 T, bool accumulate);
+  void backward_mixer(i64 l, const LayerBuffers& s, const Batch& b, bool accumulate);
+  void weight_gradient(i64 offset, const Act* dy, const Act* x, i64 T, i64 N, i64 K, bool accumulate);
+  std::vector<float> read_activations(const Act* x, i64 count) const;
+  bool linear_layer(i64 l) const { return config_.layers[static_cast<size_t>(l)] == LayerKind::linear_attention; }
+  const LayerOffsets& at(i64 l) const { return layout_.layers[static_cast<size_t>(l)]; }
+  Wgt* w(i64 offset) const { return parameters_.big(Field::weight, offset); }
+  const float* p(i64 offset) const { return parameters_.small(Field::weight, offset); }
+  float* dp(i64 offset) const { return parameters_.small(Field::gradient, offset); }
+
+  Backend& backend_;
+  const ModelConfig config_;
+  const Layout& layout_;
+  ExecutorOptions options_;
+  DType gradient_type_;
+  BatchRules rules_;
+  Arena arena_;
+  Parameters parameters_;
+  LayerMemory memory_;
+  int batch_item_, scalars_item_, result_item_, rope_item_, workspace_item_;
+  size_t workspace_bytes_;
+  void* base_ = nullptr;
+  std::vector<AdamSegment> segments_;
+  HeadBuffers head_{};
+  const float* rope_ = nullptr;
+  StepResult* result_ = nullptr;
+  StepScalars* scalars_ = nullptr;
+
+  // Host memory that copies read and write while the device runs behind; each slot waits for its last use.
+  struct BatchSlot {
+    void* blob = nullptr;
+    i64 mark = -1;
+  };
+  struct ResultSlot {
+    StepScalars scalars;
+    StepResult result;
+  };
+  static constexpr size_t kBatchSlots = 3;
+  std::array<BatchSlot, kBatchSlots> batches_;
+  size_t next_batch_ = 0;
+  ResultSlot* results_ = nullptr;  // [kResultSlots]
+  std::array<i64, kResultSlots> result_marks_{};
+  int next_ticket_ = 0;
+
+  BatchShape shape_{};  // of the last micro-batch
+  std::map<std::tuple<Work, BatchShape>, std::optional<int>> graphs_;
+};
+
+}  // namespace tessera
