@@ -1,4 +1,5 @@
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { TesseraError } from '../contract/errors.ts';
 
 /** The array that holds each dtype; bf16 and fp16 stay raw 16-bit patterns. */
 export interface TensorArrays {
@@ -47,17 +48,10 @@ export interface TensorData<D extends TensorDtype = TensorDtype> {
 }
 
 /** A file that is no valid safetensors file, or lacks what was asked of it; the message names file and tensor. */
-export class SafetensorsError extends Error {
-  readonly code = 'bad_safetensors';
-  readonly hint: string;
-  constructor(
-    path: string,
-    what: string,
-    hint = 'The file is damaged or incomplete: make or copy it again.',
-  ) {
-    super(`${path}: ${what}`);
-    this.name = 'SafetensorsError';
-    this.hint = hint;
+export class SafetensorsError extends TesseraError {
+  override name = 'SafetensorsError';
+  constructor(path: string, what: string) {
+    super('badSafetensors', `${path}: ${what}`, 'The file is damaged or incomplete: make or copy it again.');
   }
 }
 

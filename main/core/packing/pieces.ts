@@ -1,4 +1,4 @@
-import { PackingError } from './packingError.ts';
+import { TesseraError } from '../../contract/errors.ts';
 
 /** What becomes of an example longer than the budget. */
 export type Overlong = 'drop' | 'truncate' | 'split';
@@ -8,8 +8,8 @@ export interface Examples {
   /** Tokens. */
   lengths: Int32Array;
   /**
-   * Index within the example of the first token that is a target, -1 where none is (see `firstTargets`).
-   * Without it every token but the first counts as a target, and nothing is dropped for lack of one.
+   * Index within the example of the first token that is a target, its length where none is. The first token never
+   * is one: nothing predicts it. Without this, nothing is dropped for lack of a target.
    */
   firstTarget?: Int32Array;
   /** 1 where the example is plain text. Without it `split` splits whatever is too long. */
@@ -42,14 +42,14 @@ export function cutToBudget(examples: Examples, budget: number, overlong?: Overl
   for (let i = 0; i < lengths.length; i++) {
     const length = lengths[i] as number;
     if (length < 0) {
-      throw new PackingError(
-        'bad_length',
+      throw new TesseraError(
+        'badLength',
         `example ${i} has the length ${length}`,
         'Lengths are counts of tokens.',
       );
     }
     const target = firstTarget ? (firstTarget[i] as number) : 0;
-    if (length === 0 || target < 0) {
+    if (length === 0 || target >= length) {
       out.drop('nothingToLearn', length);
     } else if (length <= budget) {
       out.add(i, 0, length);
@@ -62,21 +62,6 @@ export function cutToBudget(examples: Examples, budget: number, overlong?: Overl
     }
   }
   return out.finish();
-}
-
-/**
- * For each example the index of its first target, -1 where it has none. A target is a supervised token with a
- * predecessor in the same example: the first token of an example is never one.
- * `supervised` is the cache's mask [N]; `offsets` [examples + 1] says where each example begins in it.
- */
-export function firstTargets(supervised: Uint8Array, offsets: Float64Array): Int32Array {
-  const first = new Int32Array(offsets.length - 1).fill(-1);
-  for (let i = 0; i < first.length; i++) {
-    const begin = offsets[i] as number;
-    const found = supervised.subarray(0, offsets[i + 1]).indexOf(1, begin + 1);
-    if (found >= 0) first[i] = found - begin;
-  }
-  return first;
 }
 
 class PieceList {

@@ -1,5 +1,5 @@
+import { TesseraError } from '../../contract/errors.ts';
 import { Random } from '../random.ts';
-import { PackingError } from './packingError.ts';
 import { cutToBudget, type Examples, type Losses, type Overlong, type Pieces } from './pieces.ts';
 import { STRATEGIES, type Bins, type Strategy } from './strategies.ts';
 
@@ -46,15 +46,15 @@ const MAX_BUDGET = 2 ** 24;
 
 /**
  * Packs examples into bins. Time n log n at worst, memory a few integers an example; the same input gives the same
- * plan everywhere. Throws PackingError for options out of range, no examples, or nothing left to learn.
+ * plan everywhere. Throws TesseraError for options out of range, no examples, or nothing left to learn.
  */
 export function planPacking(input: Examples & PackingOptions): Plan {
   const options = checkOptions(input);
   const { strategy, budget, seed, epochs, ranks } = options;
   const { lengths } = input;
   if (lengths.length === 0) {
-    throw new PackingError(
-      'no_examples',
+    throw new TesseraError(
+      'noExamples',
       'there is no example to pack',
       'Import a dataset with at least one row.',
     );
@@ -74,37 +74,37 @@ function checkOptions(input: PackingOptions) {
   const { budget, strategy, seed = 0, epochs = 1, ranks = 1, gradAccumulation = 1 } = input;
   if (!Object.hasOwn(STRATEGIES, strategy)) {
     const known = Object.keys(STRATEGIES).join(', ');
-    throw new PackingError(
-      'unknown_strategy',
+    throw new TesseraError(
+      'unknownStrategy',
       `there is no packing strategy '${strategy}'`,
       `Known are: ${known}.`,
     );
   }
   if (!Number.isInteger(budget) || budget < 2 || budget > MAX_BUDGET) {
-    throw new PackingError(
-      'bad_budget',
+    throw new TesseraError(
+      'badBudget',
       `the budget is ${budget} tokens`,
       `Give a whole number from 2 (one token has none to predict) to ${MAX_BUDGET.toLocaleString('en')}.`,
     );
   }
   if (!Number.isSafeInteger(seed)) {
-    throw new PackingError('bad_seed', `the seed is ${seed}`, 'Give a whole number.');
+    throw new TesseraError('badSeed', `the seed is ${seed}`, 'Give a whole number.');
   }
   for (const [name, value] of Object.entries({ epochs, ranks, gradAccumulation })) {
     if (!Number.isInteger(value) || value < 1) {
-      throw new PackingError(`bad_${name}`, `${name} is ${value}`, 'Give a whole number from 1 up.');
+      throw new TesseraError('badPackingOption', `${name} is ${value}`, 'Give a whole number from 1 up.');
     }
   }
   return { budget, strategy, seed, epochs, ranks, gradAccumulation };
 }
 
-function nothingLeft({ dropped }: Losses, budget: number): PackingError {
+function nothingLeft({ dropped }: Losses, budget: number): TesseraError {
   const reasons = [
     dropped.overlong > 0 ? `${dropped.overlong} are longer than the budget of ${budget} tokens` : '',
     dropped.nothingToLearn > 0 ? `${dropped.nothingToLearn} have no supervised token within it` : '',
   ];
-  return new PackingError(
-    'nothing_to_learn',
+  return new TesseraError(
+    'nothingToLearn',
     `no example is left to train on: ${reasons.filter(Boolean).join(', ')}`,
     'Raise the budget, truncate instead of dropping, or supervise more of each chat.',
   );
@@ -122,8 +122,8 @@ function fillRanks(packed: Bins[], ranks: number): Bins {
     }
     const size = sizeOf(offsets, widest);
     if (size < 2) {
-      throw new PackingError(
-        'too_many_ranks',
+      throw new TesseraError(
+        'tooManyRanks',
         `${total} bins of one example each cannot be shared evenly by ${ranks} ranks`,
         'Use fewer devices, more examples, or another number of epochs.',
       );

@@ -1,5 +1,5 @@
+import { TesseraError } from '../../contract/errors.ts';
 import { SafetensorsError, withSafetensors, writeSafetensors, type TensorData } from '../safetensors.ts';
-import { PackingError } from './packingError.ts';
 import type { Plan } from './plan.ts';
 
 /** What a plan file says of itself besides its tensors; `cache` is the content hash of the token cache it is for. */
@@ -62,8 +62,8 @@ export function readPlan(path: string): StoredPlan {
  */
 export function checkPlan(path: string, plan: StoredPlan, cache: string, lengths: Int32Array): void {
   if (plan.cache !== cache) {
-    throw new PackingError(
-      'plan_of_another_cache',
+    throw new TesseraError(
+      'planOfAnotherCache',
       `${path} was made for the token cache ${plan.cache || '(unnamed)'}, not for ${cache}`,
       'Pack the dataset again.',
     );

@@ -81,11 +81,11 @@ function byFallingLength(lengths: Int32Array, budget: number, random: Random): I
 /** Stable: items by rising key, and where each key's group begins [keys + 1]. */
 function groupBy(items: Int32Array, keyOf: (item: number) => number, keys: number): Bins {
   const offsets = new Int32Array(keys + 1);
-  for (const item of items) offsets[keyOf(item) + 1]!++;
-  for (let key = 0; key < keys; key++) offsets[key + 1]! += offsets[key]!;
+  for (const item of items) add(offsets, keyOf(item) + 1, 1);
+  for (let key = 0; key < keys; key++) add(offsets, key + 1, offsets[key] as number);
   const cursor = offsets.slice(0, keys);
   const order = new Int32Array(items.length);
-  for (const item of items) order[cursor[keyOf(item)]!++] = item;
+  for (const item of items) order[add(cursor, keyOf(item), 1) - 1] = item;
   return { order, offsets };
 }
 
@@ -150,10 +150,16 @@ function firstFit(lengths: Int32Array, order: Int32Array, budget: number): Bins 
     const bin = node - leaves;
     bins = Math.max(bins, bin + 1);
     binOf[item] = bin;
-    most[node]! -= length;
-    for (node >>= 1; node > 0; node >>= 1) most[node] = Math.max(most[2 * node]!, most[2 * node + 1]!);
+    add(most, node, -length);
+    for (node >>= 1; node > 0; node >>= 1) {
+      most[node] = Math.max(most[2 * node] as number, most[2 * node + 1] as number);
+    }
   }
   return groupBy(order, (item) => binOf[item] as number, bins);
+}
+
+function add(values: Int32Array, at: number, amount: number): number {
+  return (values[at] = (values[at] as number) + amount);
 }
 
 function shuffleBins(bins: Bins, random: Random): Bins {

@@ -35,7 +35,7 @@ function check(plan: Plan, input: Examples & PackingOptions): void {
     for (let i = 0; i < parts.length; i += plan.epochs) {
       const group = parts.slice(i, i + plan.epochs);
       if (group.some(([s, l]) => s !== at || l !== group[0]![1] || l < 1))
-        throw new Error(`example ${e}: ${group}`);
+        throw new Error(`example ${e}: ${group.join(' ')}`);
       at += group[0]![1];
     }
     cutTokens += input.lengths[e]! - at;
@@ -211,7 +211,7 @@ test.each([
   [{ lengths: Int32Array.of(3, -4) }, /example 1 has the length -4/],
   [{ lengths: Int32Array.of(0, 0) }, /no example is left to train on: 2 have no supervised token/],
   [{ lengths: Int32Array.of(9), overlong: 'drop' as const, budget: 4 }, /1 are longer than the budget of 4/],
-  [{ firstTarget: Int32Array.of(-1, -1) }, /no example is left to train on/],
+  [{ firstTarget: Int32Array.of(3, 4) }, /no example is left to train on/],
 ])('refused by name: %j', (change, message) => {
   const input = { lengths: Int32Array.of(3, 4), budget: 8, strategy: 'best-fit' as const, ...change };
   expect(() => planPacking(input)).toThrow(message);

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { planPacking } from '../../../main/core/packing/plan.ts';
 import { checkPlan, readPlan, writePlan } from '../../../main/core/packing/planFile.ts';
-import { firstTargets } from '../../../main/core/packing/pieces.ts';
 
 let folder: string;
 let path: string;
@@ -66,9 +65,4 @@ test.each([
 ])('%s is refused', (_what, change, message) => {
   writePlan(path, { ...plan, ...change }, 'abc');
   expect(() => readPlan(path)).toThrow(message);
-});
-
-test("an example's first token is no target, nor is its neighbour's", () => {
-  const supervised = Uint8Array.of(1, 0, 1, 1, 1, 0, 0, 0);
-  expect(firstTargets(supervised, Float64Array.of(0, 3, 4, 5, 8))).toEqual(Int32Array.of(2, -1, -1, -1));
 });

@@ -1,0 +1,149 @@
+import {
+  overlongNames,
+  strategyNames,
+  type PackingLayout,
+  type PackingSummary,
+} from '../../contract/packing.ts';
+import { readLengths } from '../../core/packing/lengthsFile.ts';
+import { packAndSummarise } from '../../core/packing/summary.ts';
+import {
+  choiceOption,
+  defineCommand,
+  numberOption,
+  usage,
+  type Invocation,
+  type Options,
+} from '../command.ts';
+
+type Placement = number | { example: number; start: number; length: number };
+type PackResult = PackingSummary & { placements?: Placement[][] };
+
+const options = {
+  lengths: {
+    type: 'string',
+    value: 'FILE',
+    help: 'pack lengths in tokens, one a line, instead of a dataset',
+  },
+  budget: { type: 'string', value: 'N', help: 'tokens a bin may hold; several: 4096,8192' },
+  strategy: { type: 'string', value: 'S', help: `${strategyNames.join(', ')} or all; default best-fit` },
+  overlong: {
+    type: 'string',
+    value: 'RULE',
+    help: 'drop, truncate (chats) or split (texts) what is too long',
+  },
+  seed: { type: 'string', value: 'N', help: 'orders are drawn from it; default 0' },
+  epochs: { type: 'string', value: 'N', help: 'passes over the data; default 1' },
+  ranks: { type: 'string', value: 'N', help: 'devices that share each step; default 1' },
+  accumulate: { type: 'string', value: 'N', help: 'bins that a device computes in a step; default 1' },
+  placements: { type: 'boolean', help: 'list what is in each bin' },
+} satisfies Options;
+
+export const command = defineCommand({
+  summary: 'Pack a dataset into bins and say how full they get',
+  usage: '(ID | --lengths FILE) --budget N',
+  options,
+  numPositionals: [0, 1],
+  run: async (invocation): Promise<PackResult | { plans: PackResult[] }> => {
+    const budgets = listOf(invocation.options.budget).map((text) => wholeNumber('budget', text));
+    if (budgets.length === 0) throw usage('--budget N is missing', 'For instance: --budget 8192');
+    const strategies = strategiesOf(invocation.options.strategy);
+    const pack = packer(invocation);
+    const plans: PackResult[] = [];
+    for (const budget of budgets) {
+      for (const strategy of strategies) plans.push(await pack(budget, strategy));
+    }
+    return plans.length === 1 ? (plans[0] as PackResult) : { plans };
+  },
+  text: (result) => table('plans' in result ? result.plans : [result]),
+});
+
+type Pack = (budget: number, strategy: (typeof strategyNames)[number]) => Promise<PackResult>;
+
+/** Lengths from a file are packed here; a dataset by the core, which holds it. */
+function packer({ positionals, options }: Invocation<typeof command.options>): Pack {
+  const [dataset] = positionals;
+  if ((dataset === undefined) === (options.lengths === undefined)) {
+    throw usage('give either the id of a dataset or --lengths FILE', 'tessera data list shows the ids.');
+  }
+  const overlong = choiceOption('overlong', options.overlong, overlongNames);
+  const common = {
+    ...(overlong && { overlong }),
+    seed: wholeNumber('seed', options.seed ?? '0'),
+    epochs: wholeNumber('epochs', options.epochs ?? '1'),
+    ranks: wholeNumber('ranks', options.ranks ?? '1'),
+    gradAccumulation: wholeNumber('accumulate', options.accumulate ?? '1'),
+  };
+  if (options.lengths !== undefined) {
+    const lengths = readLengths(options.lengths);
+    return (budget, strategy) => {
+      const { plan, summary } = packAndSummarise({ ...common, lengths, budget, strategy });
+      return Promise.resolve(
+        withPlacements(summary, plan, options.placements, (example) => lengths[example]),
+      );
+    };
+  }
+  throw usage('packing a dataset by its id is not possible yet', 'Use --lengths FILE.');
+}
+
+/** An example that stands whole in its bin is its index alone. */
+function withPlacements(
+  summary: PackingSummary,
+  { example, start, length, binOffsets }: PackingLayout,
+  wanted: boolean | undefined,
+  lengthOf: (example: number) => number | undefined,
+): PackResult {
+  if (wanted !== true) return summary;
+  const placements = Array.from({ length: summary.bins }, (_, bin) => {
+    const placed: Placement[] = [];
+    for (let i = binOffsets[bin] ?? 0; i < (binOffsets[bin + 1] ?? 0); i++) {
+      const part = { example: example[i] ?? 0, start: start[i] ?? 0, length: length[i] ?? 0 };
+      placed.push(part.length === lengthOf(part.example) ? part.example : part);
+    }
+    return placed;
+  });
+  return { ...summary, placements };
+}
+
+function strategiesOf(text = 'best-fit') {
+  if (text === 'all') return [...strategyNames];
+  return listOf(text).flatMap((name) => choiceOption('strategy', name, strategyNames) ?? []);
+}
+
+function listOf(text = ''): string[] {
+  return text.split(',').filter((part) => part !== '');
+}
+
+function wholeNumber(name: string, text: string): number {
+  return numberOption(name, text, { integer: true }) as number;
+}
+
+function table(plans: PackResult[]): string {
+  const rows = plans.map((plan) => [
+    plan.strategy,
+    String(plan.budget),
+    String(plan.bins),
+    String(plan.steps),
+    `${(plan.fill * 100).toFixed(2)} %`,
+    `${((plan.tokens / plan.positions) * 100).toFixed(2)} %`,
+    plan.orderBias.withinBins.toFixed(2),
+    plan.orderBias.betweenBins.toFixed(2),
+  ]);
+  const head = ['strategy', 'budget', 'bins', 'steps', 'fill', 'real', 'bias within', 'between'];
+  const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => (row[i] ?? '').length)));
+  const lines = [head, ...rows].map((row) => row.map((cell, i) => cell.padStart(widths[i] ?? 0)).join('  '));
+  return [...lines, ...plans.slice(0, 1).map(losses), ...plans.map(meaning)].join('\n');
+}
+
+function losses({ examples, tokens, dropped, truncated }: PackResult): string {
+  return [
+    '',
+    `${examples} examples, ${tokens} tokens packed`,
+    `dropped: ${dropped.overlong} too long, ${dropped.nothingToLearn} with nothing to learn`,
+    `truncated: ${truncated.examples} examples by ${truncated.tokens} tokens`,
+    '',
+  ].join('\n');
+}
+
+function meaning({ strategy, orderBias }: PackResult): string {
+  return `${strategy}: ${orderBias.meaning}`;
+}

@@ -1,0 +1,64 @@
+import { z } from 'zod';
+import { call } from './channel.ts';
+
+export const strategyNames = ['padded', 'sorted', 'in-order', 'best-fit', 'ffd', 'bfd'] as const;
+export const overlongNames = ['drop', 'truncate', 'split'] as const;
+
+export const packingOptions = z.object({
+  /** Positions that a bin may hold. */
+  budget: z.number(),
+  strategy: z.enum(strategyNames).default('best-fit'),
+  /** Absent: chats are truncated, texts split. */
+  overlong: z.enum(overlongNames).optional(),
+  seed: z.number().default(0),
+  epochs: z.number().default(1),
+  ranks: z.number().default(1),
+  gradAccumulation: z.number().default(1),
+});
+
+/** A plan in numbers; tokens, positions, bins and steps are totals over all epochs. */
+export const packingSummary = z.object({
+  strategy: z.enum(strategyNames),
+  budget: z.int(),
+  epochs: z.int(),
+  ranks: z.int(),
+  /** Examples given, dropped ones included. */
+  examples: z.int(),
+  bins: z.int(),
+  steps: z.int(),
+  tokens: z.int(),
+  /** What is really computed, padding included. */
+  positions: z.int(),
+  /** tokens ÷ (bins × budget) */
+  fill: z.number(),
+  /** Time that packing took. */
+  seconds: z.number(),
+  orderBias: z.object({ withinBins: z.number(), betweenBins: z.number(), meaning: z.string() }),
+  dropped: z.object({ overlong: z.int(), nothingToLearn: z.int(), tokens: z.int() }),
+  truncated: z.object({ examples: z.int(), tokens: z.int() }),
+});
+export type PackingSummary = z.infer<typeof packingSummary>;
+
+/** The plan itself, one entry a placement; bin b holds placements binOffsets[b] … binOffsets[b + 1]. */
+const integers = z.instanceof<typeof Int32Array<ArrayBufferLike>>(Int32Array);
+export const packingLayout = z.object({
+  example: integers,
+  start: integers,
+  length: integers,
+  /** Positions computed for a placement, its padding included; absent where that is its length. */
+  positions: integers.optional(),
+  binOffsets: integers,
+});
+export type PackingLayout = z.infer<typeof packingLayout>;
+
+export const packingChannels = {
+  /** Packs a dataset, given by id, or lengths in tokens (taken for chats). */
+  'packing:plan': call({
+    args: z.object({
+      source: z.union([z.object({ dataset: z.string() }), z.object({ lengths: integers })]),
+      options: packingOptions,
+      withLayout: z.boolean().default(false),
+    }),
+    result: z.object({ summary: packingSummary, layout: packingLayout.optional() }),
+  }),
+};

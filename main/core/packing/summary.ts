@@ -1,0 +1,25 @@
+import type { PackingSummary } from '../../contract/packing.ts';
+import { fill } from './forecast.ts';
+import { orderBias } from './orderBias.ts';
+import { planPacking, type PackingOptions, type Plan } from './plan.ts';
+import type { Examples } from './pieces.ts';
+import { STRATEGIES } from './strategies.ts';
+
+/** Packs, takes the time, and puts the plan into numbers. */
+export function packAndSummarise(input: Examples & PackingOptions): { plan: Plan; summary: PackingSummary } {
+  const startedAtMs = performance.now();
+  const plan = planPacking(input);
+  const seconds = (performance.now() - startedAtMs) / 1000;
+  const { strategy, budget, epochs, ranks, examples, bins, steps, tokens, dropped, truncated } = plan;
+  return {
+    plan,
+    summary: {
+      ...{ strategy, budget, epochs, ranks, examples, bins, steps, tokens },
+      positions: plan.positionsTotal,
+      fill: fill(plan),
+      seconds,
+      orderBias: { ...orderBias(plan), meaning: STRATEGIES[strategy].meaning },
+      ...{ dropped, truncated },
+    },
+  };
+}
