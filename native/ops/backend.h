@@ -136,7 +136,7 @@ struct AdamSegment {
   i64 rng_offset;      // first element's number in the whole model: stochastic rounding does not depend on layout
 };
 struct AdamConfig {
-  float beta1, beta2, eps;
+  double beta1, beta2, eps;  // double: 1 - beta2 in fp32 would already be off by 1e-5
   OptimizerMode mode;
 };
 
