@@ -4,10 +4,17 @@ import { join } from 'node:path';
 import { createClient } from '../contract/client.ts';
 import { fromErrorBody, TesseraError, type ErrorBody } from '../contract/errors.ts';
 import { contract, type CoreClient } from '../contract/index.ts';
+import type { Port } from '../contract/port.ts';
 import { openHome, type Home } from './home.ts';
 import { socketPort } from './ports.ts';
 
-const coreMain = join(import.meta.dirname, 'main.ts');
+/** How the core is started: the Node 24 and the entry file it runs by. */
+export interface CoreProgram {
+  node: string;
+  entry: string;
+}
+
+const ownProgram: CoreProgram = { node: process.execPath, entry: join(import.meta.dirname, 'main.ts') };
 const startLimitMs = 20_000;
 const retryMs = 50;
 
@@ -17,11 +24,16 @@ const retryMs = 50;
  * @throws {TesseraError} what the core said when it could not start (`databaseFromFuture`, `homeNotWritable`, …)
  */
 export async function attachCore(homePath: string): Promise<CoreClient> {
+  return createClient(contract, await attachPort(homePath));
+}
+
+/** The bare link of `attachCore`, for a program that only passes frames on or runs in another Node (Electron's). */
+export async function attachPort(homePath: string, program: CoreProgram = ownProgram): Promise<Port> {
   const home = openHome(homePath);
   const deadline = Date.now() + startLimitMs;
   let socket = await tryConnect(home.socket);
   while (socket === undefined) {
-    const failed = await startDetached(home);
+    const failed = await startDetached(home, program);
     if (failed !== undefined && failed.code !== 'homeInUse') throw fromErrorBody(failed);
     socket = await tryConnect(home.socket);
     if (socket === undefined && Date.now() > deadline) {
@@ -33,7 +45,7 @@ export async function attachCore(homePath: string): Promise<CoreClient> {
     }
     if (socket === undefined) await new Promise((resolve) => setTimeout(resolve, retryMs));
   }
-  return createClient(contract, socketPort(socket));
+  return socketPort(socket);
 }
 
 /** The client of a core that runs, or undefined. */
@@ -56,9 +68,11 @@ function tryConnect(path: string): Promise<Socket | undefined> {
 }
 
 /** Resolves to undefined once the core is ready, or to why it is not. It outlives this process. */
-function startDetached(home: Home): Promise<ErrorBody | undefined> {
+function startDetached(home: Home, program: CoreProgram): Promise<ErrorBody | undefined> {
   return new Promise((resolve) => {
-    const child = fork(coreMain, ['--home', home.root], {
+    const child = fork(program.entry, ['--home', home.root], {
+      execPath: program.node,
+      execArgv: [],
       detached: true,
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     });

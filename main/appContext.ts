@@ -1,0 +1,57 @@
+import { join } from 'node:path';
+import { app } from 'electron';
+import type { CoreState, MenuCommand } from './contract/host.ts';
+import { defaultHome } from './core/home.ts';
+import { createTopic, createValue, type Topic, type Value } from './observable.ts';
+import { openSettings, type Settings } from './settings.ts';
+
+/** What the capabilities of the main process share. */
+export interface AppContext {
+  home: string;
+  settings: Settings;
+  coreState: Value<CoreState>;
+  /** Asks for the core again after it was lost. */
+  restartCore: () => void;
+  incomingFiles: Topic<string[]>;
+  menuCommands: Topic<MenuCommand>;
+  /** Routes that a notification or the tray asks a window to show. */
+  routes: Topic<string>;
+  /** Brings a window to the front, opening one where none is. */
+  showWindow: (route?: string) => void;
+  /** Runs that are going, by name; kept by the notifications' subscription. */
+  activeRuns: Value<ActiveRun[]>;
+  /** Finishes the step of every run that is going and saves; resolves when all have ended. */
+  stopRuns: () => Promise<void>;
+  /** True from the moment the person has decided to quit. */
+  isQuitting: boolean;
+}
+
+export interface ActiveRun {
+  id: string;
+  name: string;
+}
+
+export function createAppContext(): AppContext {
+  const home = homeFromArguments(process.argv) ?? defaultHome();
+  // A home of its own is an app of its own: its window state and its single instance go with it.
+  app.setPath('userData', join(home, 'window'));
+  return {
+    home,
+    settings: openSettings(join(home, 'window.json')),
+    coreState: createValue<CoreState>({ kind: 'starting' }),
+    restartCore: () => undefined,
+    incomingFiles: createTopic<string[]>(),
+    menuCommands: createTopic<MenuCommand>(),
+    routes: createTopic<string>(),
+    showWindow: () => undefined,
+    activeRuns: createValue<ActiveRun[]>([]),
+    stopRuns: () => Promise.resolve(),
+    isQuitting: false,
+  };
+}
+
+function homeFromArguments(argv: string[]): string | undefined {
+  const index = argv.indexOf('--home');
+  const inline = argv.find((argument) => argument.startsWith('--home='))?.slice('--home='.length);
+  return inline ?? (index >= 0 ? argv[index + 1] : undefined);
+}

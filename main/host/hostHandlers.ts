@@ -1,0 +1,104 @@
+import { writeFile } from 'node:fs/promises';
+import {
+  app,
+  BrowserWindow,
+  clipboard,
+  dialog,
+  nativeTheme,
+  shell,
+  type OpenDialogOptions,
+  type WebContents,
+} from 'electron';
+import type { AppContext } from '../appContext.ts';
+import { untilAborted, type Handlers } from '../contract/channel.ts';
+import { TesseraError } from '../contract/errors.ts';
+import type { hostChannels } from '../contract/host.ts';
+
+const pickers: Record<'data' | 'recipe' | 'model' | 'folder', OpenDialogOptions> = {
+  data: {
+    title: 'Choose chats or texts',
+    properties: ['openFile', 'openDirectory', 'multiSelections'],
+    filters: [
+      {
+        name: 'Datasets',
+        extensions: ['jsonl', 'ndjson', 'json', 'parquet', 'csv', 'tsv', 'txt', 'gz', 'zst'],
+      },
+      { name: 'All files', extensions: ['*'] },
+    ],
+  },
+  recipe: {
+    title: 'Open a recipe',
+    properties: ['openFile'],
+    filters: [{ name: 'Recipes', extensions: ['yaml', 'yml'] }],
+  },
+  model: { title: 'Choose a model folder', properties: ['openDirectory'] },
+  folder: { title: 'Choose a folder', properties: ['openDirectory', 'createDirectory'] },
+};
+
+/** What this process does for one page. */
+export function createHostHandlers(context: AppContext, page: WebContents): Handlers<typeof hostChannels> {
+  const owner = () => BrowserWindow.fromWebContents(page);
+  return {
+    'host:info': () => ({
+      version: app.getVersion(),
+      electron: process.versions.electron,
+      platform: process.platform,
+      home: context.home,
+      theme: context.settings.get().theme,
+    }),
+    'host:core-state': (_args, emit, signal) => whileOpen(signal, () => context.coreState.watch(emit)),
+    'host:restart-core': () => {
+      context.restartCore();
+      return {};
+    },
+    'host:set-theme': ({ theme }) => {
+      nativeTheme.themeSource = theme;
+      context.settings.update({ theme });
+      return {};
+    },
+    'host:incoming-files': (_args, emit, signal) =>
+      whileOpen(signal, () => context.incomingFiles.listen((paths) => emit({ paths }))),
+    'host:navigate': (_args, emit, signal) =>
+      whileOpen(signal, () => context.routes.listen((route) => emit({ route }))),
+    'host:menu': (_args, emit, signal) =>
+      whileOpen(signal, () => context.menuCommands.listen((command) => emit({ command }))),
+    'host:choose-paths': async ({ kind }) => {
+      const parent = owner();
+      const answer =
+        parent === null
+          ? await dialog.showOpenDialog(pickers[kind])
+          : await dialog.showOpenDialog(parent, pickers[kind]);
+      return { paths: answer.filePaths };
+    },
+    'host:save-file': async ({ suggestedName, content }) => {
+      const parent = owner();
+      const options = { defaultPath: suggestedName };
+      const answer =
+        parent === null ? await dialog.showSaveDialog(options) : await dialog.showSaveDialog(parent, options);
+      if (answer.canceled || answer.filePath === '') return {};
+      try {
+        await writeFile(answer.filePath, content);
+      } catch (error) {
+        throw new TesseraError(
+          'fileNotWritten',
+          `${answer.filePath} could not be written: ${(error as Error).message}`,
+        );
+      }
+      return { path: answer.filePath };
+    },
+    'host:reveal': ({ path }) => {
+      shell.showItemInFolder(path);
+      return {};
+    },
+    'host:copy-text': ({ text }) => {
+      void clipboard.writeText(text);
+      return {};
+    },
+  };
+}
+
+async function whileOpen(signal: AbortSignal, listen: () => () => void): Promise<void> {
+  const stop = listen();
+  await untilAborted(signal);
+  stop();
+}

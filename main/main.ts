@@ -1,0 +1,34 @@
+import { app } from 'electron';
+import { createAppContext } from './appContext.ts';
+import { setupBridge } from './bridge/setupBridge.ts';
+import { setupCore } from './coreHost/setupCore.ts';
+import { setupErrors } from './errors/setupErrors.ts';
+import { setupIncomingFiles } from './instance/setupIncomingFiles.ts';
+import { setupSingleInstance } from './instance/setupSingleInstance.ts';
+import { setupMenu } from './menus/setupMenu.ts';
+import { setupNotifications } from './notifications/setupNotifications.ts';
+import { registerAppScheme, setupProtocol } from './protocol/setupProtocol.ts';
+import { setupQuit } from './quit/setupQuit.ts';
+import { setupSecurity } from './security/setupSecurity.ts';
+import { setupTray } from './tray/setupTray.ts';
+import { setupWindows } from './windows/setupWindows.ts';
+
+// Boot order. What must come before Electron is ready stands first; a second start hands its files over and ends.
+setupErrors();
+const context = createAppContext();
+if (setupSingleInstance(context)) {
+  registerAppScheme();
+  setupSecurity();
+  setupIncomingFiles(context);
+  // Not a top-level await: an ES-module main that awaits here hangs.
+  void app.whenReady().then(() => {
+    setupProtocol();
+    setupBridge(context);
+    setupMenu(context);
+    setupWindows(context);
+    setupCore(context);
+    setupNotifications(context);
+    setupTray(context);
+    setupQuit(context);
+  });
+}

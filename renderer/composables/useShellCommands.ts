@@ -1,0 +1,114 @@
+import { onBeforeUnmount, onMounted, watch } from 'vue';
+import { useRouter } from 'vue-router';
+import type { MenuCommand } from '../../main/contract/host.ts';
+import { client } from '../client.ts';
+import { useIncomingStore } from '../stores/incomingStore.ts';
+import { usePaletteStore } from '../stores/paletteStore.ts';
+import { useThemeStore } from '../stores/themeStore.ts';
+
+const places = ['datasets', 'packing', 'train', 'runs', 'compare', 'machine'] as const;
+
+/** What the whole window answers to: the menu, the keyboard, notifications, files from outside. */
+export function useShellCommands(): void {
+  const router = useRouter();
+  const palette = usePaletteStore();
+  const incoming = useIncomingStore();
+  const theme = useThemeStore();
+
+  const choose = async (kind: 'data' | 'recipe') => {
+    incoming.take((await client.call('host:choose-paths', { kind })).paths);
+  };
+  const obey = (command: MenuCommand) => {
+    if (command === 'palette') palette.open();
+    else if (command === 'open-files') void choose('data');
+    else if (command === 'open-recipe') void choose('recipe');
+    else if (command === 'find') document.querySelector<HTMLElement>('[data-find]')?.focus();
+    else void router.push({ name: command.slice('go-'.length) });
+  };
+
+  palette.provide('shell', [
+    ...places.map((name, index) => ({
+      id: `go-${name}`,
+      title: capital(name),
+      group: 'Go',
+      keys: `Ctrl ${String(index + 1)}`,
+      run: () => void router.push({ name }),
+    })),
+    {
+      id: 'first',
+      title: 'First run: train the sample',
+      group: 'Go',
+      run: () => void router.push({ name: 'first' }),
+    },
+    { id: 'import', title: 'Import data…', group: 'Data', keys: 'Ctrl O', run: () => void choose('data') },
+    {
+      id: 'recipe',
+      title: 'Open recipe…',
+      group: 'Train',
+      keys: 'Ctrl Shift O',
+      run: () => void choose('recipe'),
+    },
+    ...(['dark', 'light', 'system'] as const).map((name) => ({
+      id: `theme-${name}`,
+      title: name === 'system' ? 'Follow the system’s theme' : `${capital(name)} theme`,
+      group: 'Theme',
+      run: () => void theme.choose(name),
+    })),
+  ]);
+
+  const onKey = (event: KeyboardEvent) => {
+    const isModified = event.ctrlKey || event.metaKey;
+    if (isModified && event.key.toLowerCase() === 'k') {
+      event.preventDefault();
+      if (palette.isOpen) palette.close();
+      else palette.open();
+    } else if (event.key === '/' && !isTyping(event.target)) {
+      event.preventDefault();
+      obey('find');
+    }
+  };
+
+  onMounted(() => {
+    window.addEventListener('keydown', onKey);
+    const links = [
+      client.subscribe('host:menu', {}, (events) =>
+        events.forEach(({ command }) => {
+          obey(command);
+        }),
+      ),
+      client.subscribe('host:navigate', {}, (events) =>
+        events.forEach(({ route }) => void router.push(route)),
+      ),
+      client.subscribe('host:incoming-files', {}, (events) =>
+        events.forEach(({ paths }) => {
+          incoming.take(paths);
+        }),
+      ),
+    ];
+    onBeforeUnmount(() =>
+      links.forEach((link) => {
+        link.close();
+      }),
+    );
+  });
+  onBeforeUnmount(() => {
+    window.removeEventListener('keydown', onKey);
+  });
+
+  watch(
+    () => [incoming.data.length, incoming.recipes.length],
+    ([numData, numRecipes]) => {
+      if ((numRecipes ?? 0) > 0) void router.push({ name: 'train' });
+      else if ((numData ?? 0) > 0) void router.push({ name: 'datasets' });
+    },
+  );
+}
+
+const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
+
+function isTyping(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName))
+  );
+}
