@@ -10,7 +10,7 @@ export default defineConfig({
       outDir: 'out/main',
       // Electron 33's Node; the core itself is not bundled here, it runs in its own Node 24.
       target: 'node20',
-      rollupOptions: { input: { main: resolve(here, 'main/main.ts') } },
+      rolldownOptions: { input: { main: resolve(here, 'main/main.ts') } },
     },
   },
   preload: {
@@ -19,7 +19,7 @@ export default defineConfig({
       target: 'node20',
       // A sandboxed preload is one CommonJS file that can require nothing but electron.
       externalizeDeps: false,
-      rollupOptions: {
+      rolldownOptions: {
         input: { preload: resolve(here, 'main/preload.ts') },
         output: { format: 'cjs', entryFileNames: '[name].cjs' },
       },
@@ -33,7 +33,7 @@ export default defineConfig({
       target: 'chrome130',
       // The page's policy allows no data: fonts.
       assetsInlineLimit: 0,
-      rollupOptions: { input: resolve(here, 'renderer/index.html') },
+      rolldownOptions: { input: resolve(here, 'renderer/index.html') },
     },
   },
 });
