@@ -1,0 +1,61 @@
+#include "ops/op_profiler.h"
+
+#include <algorithm>
+
+#include "ops/cuda_common.cuh"
+
+namespace tessera {
+
+OpProfiler::~OpProfiler() {
+  for (cudaEvent_t event : events_) cudaEventDestroy(event);
+}
+
+void OpProfiler::begin(const char* op, const std::string& phase, OpCost cost, cudaStream_t stream, bool capturing) {
+  Span span{op, phase, cost, nullptr, nullptr};
+  for (cudaEvent_t* event : {&span.begin, &span.end}) {
+    check_cuda(cudaEventCreate(event), "profiler");
+    events_.push_back(*event);
+  }
+  check_cuda(cudaEventRecordWithFlags(span.begin, stream, capturing ? cudaEventRecordExternal : cudaEventRecordDefault),
+             "profiler");
+  open_.push_back(span);
+}
+
+void OpProfiler::end(cudaStream_t stream, bool capturing) {
+  check_cuda(cudaEventRecordWithFlags(open_.back().end, stream,
+                                      capturing ? cudaEventRecordExternal : cudaEventRecordDefault),
+             "profiler");
+}
+
+std::vector<OpProfiler::Span> OpProfiler::take_spans() {
+  std::vector<Span> taken;
+  taken.swap(open_);
+  return taken;
+}
+
+void OpProfiler::collect(const std::vector<Span>& spans) {
+  for (const Span& span : spans) {
+    float ms = 0.0f;
+    check_cuda(cudaEventElapsedTime(&ms, span.begin, span.end), "profiler");
+    auto total = std::find_if(totals_.begin(), totals_.end(),
+                              [&](const OpTime& t) { return t.op == span.op && t.phase == span.phase; });
+    if (total == totals_.end()) total = totals_.insert(totals_.end(), OpTime{span.op, span.phase, 0, 0, 0, 0, 0});
+    total->calls += 1;
+    total->total_ms += ms;
+    total->flops += span.cost.flops;
+    total->bytes += span.cost.bytes;
+  }
+}
+
+std::vector<OpTime> OpProfiler::times(const DeviceRoof& roof) const {
+  std::vector<OpTime> sorted = totals_;
+  for (OpTime& t : sorted) {
+    if (roof.flops_per_second <= 0.0 || roof.bytes_per_second <= 0.0 || t.total_ms <= 0.0) continue;
+    const double floor_ms = 1e3 * std::max(t.flops / roof.flops_per_second, t.bytes / roof.bytes_per_second);
+    t.percent_of_roof = 100.0 * floor_ms / t.total_ms;
+  }
+  std::sort(sorted.begin(), sorted.end(), [](const OpTime& a, const OpTime& b) { return a.total_ms > b.total_ms; });
+  return sorted;
+}
+
+}  // namespace tessera
