@@ -1,0 +1,91 @@
+import { readdirSync, realpathSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { TesseraError } from '../../../contract/errors.ts';
+import { formatOfName } from './sniff.ts';
+
+/**
+ * The data files behind the given paths: a file is itself, whatever its name; a folder gives every file in it, at
+ * any depth, whose name is a data file's, in sorted order. Each file once; a loop of symbolic links ends.
+ * @throws {TesseraError} `noFile`, `noPermission`, `noData`, each naming the path
+ */
+export function listDataFiles(paths: string[]): string[] {
+  const files: string[] = [];
+  const seen = new Set<string>();
+  for (const path of paths) {
+    const absolute = resolve(path);
+    const found = collect(absolute, seen, true);
+    if (found.length === 0 && statSync(absolute).isDirectory()) {
+      const hint = 'Data files end in .jsonl, .json, .csv, .parquet or .txt, or these with .gz or .zst.';
+      throw new TesseraError('noData', `the folder ${absolute} holds no data files`, hint);
+    }
+    files.push(...found);
+  }
+  return files;
+}
+
+function collect(path: string, seen: Set<string>, isNamed: boolean): string[] {
+  let real: string;
+  let stats;
+  try {
+    real = realpathSync(path);
+    stats = statSync(real);
+  } catch (error) {
+    // A dangling link inside a folder is no data; a path that somebody named must be there.
+    if (!isNamed && isCode(error, 'ENOENT', 'ELOOP')) return [];
+    throw describeFileError(error, path);
+  }
+  if (seen.has(real)) return [];
+  seen.add(real);
+  if (stats.isDirectory()) return listFolder(path, seen);
+  if (stats.isFile() && (isNamed || formatOfName(path) !== undefined)) return [path];
+  if (!isNamed) return [];
+  throw new TesseraError(
+    'noFile',
+    `${path} is neither a file nor a folder`,
+    'Give a data file or a folder of them.',
+  );
+}
+
+function listFolder(path: string, seen: Set<string>): string[] {
+  try {
+    const names = readdirSync(path).filter((name) => !name.startsWith('.') && !isDocument(name));
+    return names.sort().flatMap((name) => collect(join(path, name), seen, false));
+  } catch (error) {
+    throw describeFileError(error, path);
+  }
+}
+
+/** Files that lie beside data and are none. */
+function isDocument(name: string): boolean {
+  return /^(readme|license|licence|changelog|dataset_infos?)\b/i.test(name);
+}
+
+function isCode(error: unknown, ...codes: string[]): boolean {
+  return codes.includes((error as NodeJS.ErrnoException).code ?? '');
+}
+
+/** What the file system refused, in words that name the path and the way out. */
+export function describeFileError(error: unknown, path: string): Error {
+  if (error instanceof TesseraError) return error;
+  if (isCode(error, 'ENOENT', 'ENOTDIR')) {
+    return new TesseraError('noFile', `there is no file or folder ${path}`, 'Check the path.');
+  }
+  if (isCode(error, 'EACCES', 'EPERM')) {
+    return new TesseraError(
+      'noPermission',
+      `no permission to read ${path}`,
+      'Change its permissions, or copy it.',
+    );
+  }
+  if (isCode(error, 'EROFS')) {
+    return new TesseraError('readOnly', `${path} cannot be written`, 'Choose another home with --home.');
+  }
+  if (isCode(error, 'ENOSPC', 'EDQUOT')) {
+    return new TesseraError(
+      'diskFull',
+      `the disk is full: ${path}`,
+      'Free some space; nothing half-written was kept.',
+    );
+  }
+  return error instanceof Error ? error : new Error(String(error));
+}
