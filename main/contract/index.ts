@@ -1,8 +1,10 @@
 import type { Client } from './client.ts';
+import { datasetChannels } from './datasets.ts';
 import { systemChannels } from './system.ts';
 
 /** Everything that the core answers. A new capability adds its file here. */
 export const contract = {
+  ...datasetChannels,
   ...systemChannels,
 };
 

@@ -1,11 +1,15 @@
 import type { Handlers } from '../contract/channel.ts';
 import type { CoreContract } from '../contract/index.ts';
 import type { CoreContext } from './context.ts';
+import { Datasets } from './datasets/datasets.ts';
+import { datasetHandlers } from './datasets/handlers.ts';
 import { systemHandlers } from './system/handlers.ts';
 
 /** Every capability's handlers; a missing or extra channel is a type error here. */
 export function createHandlers(context: CoreContext): Handlers<CoreContract> {
+  const datasets = new Datasets(context);
   return {
+    ...datasetHandlers(datasets),
     ...systemHandlers(context),
   };
 }

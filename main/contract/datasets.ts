@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import { call } from './channel.ts';
+
+const place = { file: z.string(), line: z.int().optional(), row: z.int().optional() };
+const count = z.int().nonnegative();
+
+export const skippedRow = z.object({ ...place, reason: z.string() });
+export const dataWarning = z.object({ code: z.string(), count, firstAt: z.object(place) });
+
+export const superviseSchema = z.object({
+  turns: z.enum(['assistant', 'last', 'all']).default('assistant'),
+  reasoning: z.boolean().default(true),
+});
+
+/** A dataset: files as they were imported, and the counts of its token cache. */
+export const dataset = z.object({
+  id: z.string(),
+  name: z.string(),
+  /** The rows' kind (`messages`, `sharegpt`, `alpaca`, `completion`, `text`), `mixed`, or `none`. */
+  format: z.string(),
+  /** Rows kept. */
+  rows: count,
+  tokens: count,
+  /** Targets: supervised tokens that a token before them predicts. */
+  supervisedTokens: count,
+  numSkipped: count,
+  createdAtMs: z.int(),
+  sizeBytes: count,
+});
+export type Dataset = z.infer<typeof dataset>;
+
+export const lengthSummary = z.object({
+  min: count,
+  p50: count,
+  p90: count,
+  p99: count,
+  max: count,
+  histogram: z.array(z.tuple([count, count])),
+});
+
+const importArgs = z.object({
+  paths: z.array(z.string()).min(1),
+  name: z.string().min(1).optional(),
+  /** A file's format (`jsonl`, `json`, `csv`, `parquet`, `txt`) or a row's (`messages`, …). */
+  format: z.string().optional(),
+  /** A model folder; absent: the bundled model. */
+  model: z.string().optional(),
+  template: z
+    .object({ name: z.string().optional(), arguments: z.record(z.string(), z.unknown()).optional() })
+    .default({}),
+  supervise: superviseSchema.prefault({}),
+  columns: z.record(z.string(), z.string()).default({}),
+  roles: z.record(z.string(), z.string()).default({}),
+  maxFieldBytes: z.int().positive().optional(),
+  strict: z.boolean().default(false),
+});
+export type ImportArgs = z.output<typeof importArgs>;
+
+export const importResult = z.object({
+  dataset,
+  /** At most the first 100,000; `dataset.numSkipped` counts all. */
+  skipped: z.array(skippedRow),
+  warnings: z.array(dataWarning),
+});
+
+const id = z.object({ id: z.string() });
+
+export const datasetChannels = {
+  'datasets:import': call({ args: importArgs, result: importResult }),
+  'datasets:list': call({ args: z.object({}), result: z.object({ datasets: z.array(dataset) }) }),
+  'datasets:show': call({
+    args: id,
+    result: z.object({
+      dataset,
+      lengths: lengthSummary,
+      formats: z.record(z.string(), count),
+      warnings: z.array(dataWarning),
+      files: z.array(z.object({ path: z.string(), sizeBytes: count })),
+      options: z.record(z.string(), z.unknown()),
+      model: z.string(),
+    }),
+  }),
+  'datasets:skipped': call({
+    args: id.extend({ from: count.default(0), count: count.max(10_000).default(1000) }),
+    result: z.object({ skipped: z.array(skippedRow) }),
+  }),
+  'datasets:rows': call({
+    args: id.extend({ from: count.default(0), count: count.max(1000).default(10) }),
+    result: z.object({
+      rows: z.array(
+        z.object({
+          index: count,
+          ...place,
+          text: z.string(),
+          tokens: z.array(z.object({ id: z.int(), text: z.string(), supervised: z.boolean() })),
+        }),
+      ),
+    }),
+  }),
+  'datasets:remove': call({ args: id, result: z.object({ ok: z.literal(true), removed: dataset }) }),
+};

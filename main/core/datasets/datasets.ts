@@ -1,0 +1,260 @@
+import { createHash } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { TesseraError } from '../../contract/errors.ts';
+import type { CallContext } from '../../contract/channel.ts';
+import {
+  countDatasetsOfCache,
+  deleteDataset,
+  findDataset,
+  listDatasets,
+  saveDataset,
+  type DatasetRow,
+} from '../../../db/queries/datasets.ts';
+import type { CoreContext } from '../context.ts';
+import { CacheStore, type CacheLease } from './cache/cacheStore.ts';
+import type { CacheManifest } from './cache/tokenCache.ts';
+import { skippedName, type ImportJob, type JobFile } from './importJob.ts';
+import { runInThread } from './importThread.ts';
+import { bundledModel, hashParts, hashTemplates, readModelFolder } from './modelFolder.ts';
+import type { ReadOptions, TokenOptions } from './options.ts';
+import { readSkipped, type SkippedRow } from './problems.ts';
+import { describeFileError, listDataFiles } from './readers/files.ts';
+import { hashFile } from './readers/source.ts';
+
+/** What was imported and how; saved with the dataset, and enough to make its tokens again or otherwise. */
+export interface DatasetSource {
+  paths: string[];
+  modelDir: string;
+  read: ReadOptions;
+  tokens: TokenOptions;
+}
+
+export interface ImportRequest extends DatasetSource {
+  name: string | undefined;
+  strict: boolean;
+}
+
+export interface ImportOutcome {
+  dataset: DatasetRow;
+  manifest: CacheManifest;
+}
+
+/** What a run asks of a dataset; what it leaves out is as it was at import. */
+export interface TokensRequest {
+  modelDir?: string | undefined;
+  tokens?: TokenOptions | undefined;
+}
+
+const gibibyte = 2 ** 30;
+const defaultBudgetGib = 100;
+
+/** Datasets of a home: importing, listing, reading and removing them, and the tokens that runs need. */
+export class Datasets {
+  private readonly context: CoreContext;
+  private readonly store: CacheStore;
+  /** Caches being made; a second call for one waits for the first. */
+  private readonly making = new Map<string, Promise<CacheManifest>>();
+
+  constructor(context: CoreContext) {
+    this.context = context;
+    const budgetGib = Number(process.env['TESSERA_CACHE_BUDGET_GIB'] ?? defaultBudgetGib);
+    this.store = new CacheStore(context.db, context.home.caches, budgetGib * gibibyte);
+  }
+
+  /**
+   * Imports files into a dataset. The same files with the same options give the same dataset, at once where its
+   * tokens are still there.
+   * @throws {TesseraError} naming the file, folder or option that is at fault
+   */
+  async import(request: ImportRequest, call: CallContext): Promise<ImportOutcome> {
+    const done = this.context.work.begin(`import ${request.paths.join(', ')}`);
+    try {
+      const { manifest } = await this.makeTokens(request, request.strict, call);
+      if (request.strict && manifest.numSkipped > 0) throw await this.firstSkipped(manifest.key);
+      const dataset = toRow(request, manifest);
+      const known = findDataset(this.context.db, dataset.id);
+      const row = { ...dataset, createdAtMs: known?.createdAtMs ?? dataset.createdAtMs };
+      saveDataset(this.context.db, row);
+      return { dataset: row, manifest };
+    } finally {
+      done();
+    }
+  }
+
+  list(): DatasetRow[] {
+    return listDatasets(this.context.db);
+  }
+
+  /** By id, or by name where only one dataset has it. @throws {TesseraError} `noDataset` */
+  find(idOrName: string): DatasetRow {
+    const byId = findDataset(this.context.db, idOrName);
+    if (byId !== undefined) return byId;
+    const named = this.list().filter(({ name }) => name === idOrName);
+    if (named.length === 1 && named[0] !== undefined) return named[0];
+    const problem =
+      named.length > 1 ? `several datasets are named '${idOrName}'` : `there is no dataset '${idOrName}'`;
+    throw new TesseraError('noDataset', problem, 'See tessera data list.');
+  }
+
+  /** Bytes of the dataset's tokens on disk. */
+  sizeOf(row: DatasetRow): number {
+    return this.store.sizeOf(row.cacheKey);
+  }
+
+  /** Removes the dataset, and its tokens where no other dataset and no run needs them; the files stay. */
+  remove(idOrName: string): DatasetRow {
+    const row = this.find(idOrName);
+    if (this.store.isInUse(row.cacheKey) && countDatasetsOfCache(this.context.db, row.cacheKey) === 1) {
+      throw new TesseraError(
+        'inUse',
+        `the dataset '${row.name}' is in use`,
+        'Stop the run that reads it first.',
+      );
+    }
+    deleteDataset(this.context.db, row.id);
+    if (countDatasetsOfCache(this.context.db, row.cacheKey) === 0) this.store.remove(row.cacheKey);
+    return row;
+  }
+
+  /**
+   * The tokens of a dataset as a run needs them: those made at import, or, for another model, template or
+   * supervision, others made now from the same files. Release the lease when the run has ended.
+   * @throws {TesseraError} `sourceChanged` where the files are no longer those that were imported
+   */
+  async tokens(idOrName: string, request: TokensRequest, call: CallContext): Promise<CacheLease> {
+    const row = this.find(idOrName);
+    const source = JSON.parse(row.source) as DatasetSource & { datasetHash: string };
+    const modelDir = request.modelDir ?? source.modelDir;
+    const isAsImported = modelDir === source.modelDir && request.tokens === undefined;
+    if (isAsImported && this.store.has(row.cacheKey)) return this.store.lease(row.cacheKey);
+    const wanted = { ...source, modelDir, tokens: request.tokens ?? source.tokens };
+    const { manifest } = await this.makeTokens(wanted, false, call, source.datasetHash);
+    return this.store.lease(manifest.key);
+  }
+
+  /** The first `limit` rows that were left out, from number `from` on, by file and place. */
+  async skipped(cacheKey: string, from: number, limit: number): Promise<SkippedRow[]> {
+    return readSkipped(join(this.store.dirOf(cacheKey), skippedName), from, limit);
+  }
+
+  private async makeTokens(
+    source: DatasetSource,
+    strict: boolean,
+    call: CallContext,
+    expectedHash?: string,
+  ): Promise<{ manifest: CacheManifest }> {
+    const files = await hashFiles(source.paths, call);
+    const about = describe(source, files);
+    if (expectedHash !== undefined && expectedHash !== about.hashes.dataset) {
+      const hint = 'Import them again: that makes a dataset of the files as they are now.';
+      throw new TesseraError('sourceChanged', `${source.paths.join(', ')} changed since the import`, hint);
+    }
+    const { key } = about;
+    if (this.store.has(key)) {
+      const lease = this.store.lease(key);
+      lease.release();
+      return { manifest: lease.manifest };
+    }
+    const { modelDir, read, tokens } = source;
+    const job: ImportJob = { files, modelDir, read, tokens, strict, cacheDir: this.store.dirOf(key), about };
+    const making = this.making.get(key) ?? this.make(job, call);
+    return { manifest: await making };
+  }
+
+  private make(job: ImportJob, call: CallContext): Promise<CacheManifest> {
+    const totalBytes = job.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    const report = ({ rows, bytes }: { rows: number; bytes: number }) => {
+      const detail = `${rows.toLocaleString('en')} rows`;
+      call.progress({ what: 'Importing', done: bytes, total: totalBytes, unit: 'bytes', detail });
+    };
+    const making = runInThread(job, report, call.signal).then((manifest) => {
+      this.store.add(manifest);
+      return manifest;
+    });
+    const { key } = job.about;
+    this.making.set(key, making);
+    return making.finally(() => this.making.delete(key));
+  }
+
+  private async firstSkipped(key: string): Promise<TesseraError> {
+    const [row] = await this.skipped(key, 0, 1);
+    const place =
+      row === undefined ? '' : 'line' in row ? `line ${String(row.line)}` : `row ${String(row.row)}`;
+    return new TesseraError(
+      'badRow',
+      `${row?.file ?? ''}, ${place}: ${row?.reason ?? ''}`,
+      'Mend the row, or import without --strict.',
+    );
+  }
+}
+
+/** The model that a request names, else the bundled one. */
+export function modelDirOf(model: string | undefined): string {
+  return model ?? bundledModel();
+}
+
+async function hashFiles(paths: string[], call: CallContext): Promise<JobFile[]> {
+  const files: JobFile[] = [];
+  for (const path of listDataFiles(paths)) {
+    try {
+      const stats = statSync(path);
+      const sha256 = await hashFile(path, () => undefined, call.signal);
+      files.push({ path, sizeBytes: stats.size, modifiedMs: stats.mtimeMs, sha256 });
+    } catch (error) {
+      throw describeFileError(error, path);
+    }
+  }
+  return files;
+}
+
+/** The cache's identity: everything that its tokens or its places depend on. */
+function describe(source: DatasetSource, files: JobFile[]): ImportJob['about'] {
+  const model = readModelFolder(source.modelDir);
+  const { read, tokens } = source;
+  const hashes = {
+    dataset: hashParts(files.map(({ sha256 }) => sha256)),
+    template: hashTemplates(model.templates),
+    tokenizer: hashParts([model.tokenizerHash, JSON.stringify([model.specialTokens, model.addBos])]),
+    options: hashParts([JSON.stringify([cacheVersion, read, tokens])]),
+  };
+  const key = hashParts([...Object.values(hashes), ...files.map(({ path }) => path)]).slice(0, 32);
+  return { key, hashes, options: { ...read, ...tokens }, model: basename(model.dir) };
+}
+
+/** Raised where the same input gives other tokens than before. */
+const cacheVersion = 1;
+
+function toRow(request: ImportRequest, manifest: CacheManifest): DatasetRow {
+  const name = request.name ?? nameOf(request.paths);
+  const { paths, modelDir, read, tokens } = request;
+  const source = { paths, modelDir, read, tokens, datasetHash: manifest.hashes.dataset };
+  return {
+    id: `${slug(name)}-${createHash('sha256').update(`${manifest.key} ${name}`).digest('hex').slice(0, 8)}`,
+    name,
+    createdAtMs: Date.now(),
+    cacheKey: manifest.key,
+    format: manifest.format,
+    rows: manifest.examples,
+    tokens: manifest.tokens,
+    supervisedTokens: manifest.supervisedTokens,
+    numSkipped: manifest.numSkipped,
+    source: JSON.stringify(source),
+  };
+}
+
+function nameOf(paths: string[]): string {
+  const first = basename(paths[0] ?? 'data').replace(
+    /(\.(jsonl|ndjson|json|csv|tsv|parquet|txt|gz|zst))+$/i,
+    '',
+  );
+  return paths.length > 1 ? `${first} and ${String(paths.length - 1)} more` : first;
+}
+
+function slug(name: string): string {
+  const words = name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '');
+  return words.slice(0, 40) || 'data';
+}

@@ -1,0 +1,296 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { TesseraError } from '../../contract/errors.ts';
+import { CacheWriter } from './cache/cacheWriter.ts';
+import type { CacheManifest, SourceFile } from './cache/tokenCache.ts';
+import { readModelFolder } from './modelFolder.ts';
+import type { ReadOptions, TokenOptions } from './options.ts';
+import { SkippedLog, WarningCounter } from './problems.ts';
+import { readFileRows, unitOf } from './readers/readFile.ts';
+import { UnreadableFileError, type Place, type ReadItem } from './readers/rows.ts';
+import { sniffFile } from './readers/sniff.ts';
+import { DuplicateCounter } from './duplicates.ts';
+import { RowError } from './schema/messages.ts';
+import type { RowFormat } from './schema/mapping.ts';
+import type { Example } from './schema/normalise.ts';
+import { toExample } from './toExample.ts';
+import { ExampleTokenizer } from './tokenise/exampleTokenizer.ts';
+import { ExampleRenderer, type RenderedExample } from './tokenise/renderExample.ts';
+
+/** A file to import, as it was when its hash was taken. */
+export interface JobFile {
+  path: string;
+  sizeBytes: number;
+  modifiedMs: number;
+  sha256: string;
+}
+
+/** Everything a worker needs; plain data, so that it travels between threads. */
+export interface ImportJob {
+  files: JobFile[];
+  modelDir: string;
+  read: ReadOptions;
+  tokens: TokenOptions;
+  strict: boolean;
+  cacheDir: string;
+  about: Pick<CacheManifest, 'key' | 'hashes' | 'options' | 'model'>;
+}
+
+export interface ImportProgress {
+  rows: number;
+  bytes: number;
+}
+
+export const skippedName = 'skipped.jsonl';
+
+interface Pending {
+  rendered: RenderedExample;
+  format: RowFormat;
+  file: number;
+  at: Place;
+  hasAssistant: boolean;
+}
+
+/** Characters and rows handed to the tokenizer at once: enough for all cores, little enough to stay small. */
+const batchChars = 1 << 20;
+const batchRows = 512;
+
+/**
+ * Reads, recognises, renders, masks and tokenises all rows and writes the cache. While one batch is tokenised on
+ * all cores, this thread renders the next; no more than that is in memory.
+ * @throws {TesseraError} `badRow` (strict), `fileChanged`, or what a file, the model or the disk refuse
+ */
+export async function runImportJob(
+  job: ImportJob,
+  onProgress: (progress: ImportProgress) => void,
+  signal: AbortSignal,
+): Promise<CacheManifest> {
+  const model = readModelFolder(job.modelDir);
+  const tokenizer = await ExampleTokenizer.open(model);
+  const run = new ImportRun(job, new ExampleRenderer(model, job.tokens), tokenizer, onProgress);
+  try {
+    for (const index of job.files.keys()) await run.importFile(index, signal);
+    return await run.finish(signal);
+  } catch (error) {
+    run.abandon();
+    throw error;
+  }
+}
+
+class ImportRun {
+  private readonly job: ImportJob;
+  private readonly renderer: ExampleRenderer;
+  private readonly tokenizer: ExampleTokenizer;
+  private readonly onProgress: (progress: ImportProgress) => void;
+  private readonly writer: CacheWriter;
+  private readonly skipped: SkippedLog;
+  private readonly warnings = new WarningCounter();
+  private readonly duplicates = new DuplicateCounter();
+  private readonly formats = new Map<RowFormat, number>();
+  private readonly units: SourceFile['unit'][] = [];
+  private readonly specialText: RegExp | undefined;
+  private batch: Pending[] = [];
+  private numBatchChars = 0;
+  private inFlight: Promise<void> = Promise.resolve();
+  private rows = 0;
+  private firstSkipped: string | undefined;
+  private bytes = 0;
+
+  constructor(
+    job: ImportJob,
+    renderer: ExampleRenderer,
+    tokenizer: ExampleTokenizer,
+    onProgress: (progress: ImportProgress) => void,
+  ) {
+    this.job = job;
+    this.renderer = renderer;
+    this.tokenizer = tokenizer;
+    this.onProgress = onProgress;
+    this.writer = new CacheWriter(job.cacheDir);
+    this.skipped = new SkippedLog(join(this.writer.partial, skippedName));
+    const texts = tokenizer.specialTexts.map((text) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
+    this.specialText = texts.length === 0 ? undefined : new RegExp(texts.join('|'));
+  }
+
+  async importFile(index: number, signal: AbortSignal): Promise<void> {
+    const { path } = this.job.files[index] as JobFile;
+    const sniffed = await sniffFile(path);
+    this.units[index] = 'line';
+    if ('problem' in sniffed) {
+      const hint = sniffed.hint === undefined ? '' : ` ${sniffed.hint}`;
+      this.skip(index, { line: 1 }, `${sniffed.problem}.${hint}`);
+      return;
+    }
+    const format = this.job.read.fileFormat ?? sniffed.format;
+    const { compression } = sniffed;
+    this.units[index] = unitOf(format);
+    if (sniffed.nameSays !== undefined && sniffed.nameSays !== format)
+      this.warn('wrongExtension', index, { line: 1 });
+    const onBytes = (numBytes: number) => {
+      this.bytes += numBytes;
+    };
+    const { limits } = this.job.read;
+    try {
+      for await (const items of readFileRows({ path, format, compression, limits, onBytes, signal })) {
+        await this.importItems(index, items, signal);
+      }
+    } catch (error) {
+      if (!(error instanceof UnreadableFileError)) throw error;
+      this.skip(index, error.at, error.message);
+    }
+  }
+
+  async finish(signal: AbortSignal): Promise<CacheManifest> {
+    await this.submit();
+    await this.inFlight;
+    signal.throwIfAborted();
+    this.checkUnchanged();
+    if (this.rows === 0) throw this.noRows();
+    this.skipped.flush();
+    const duplicates = this.duplicates.list(this.job.files.map(({ path }) => path));
+    return this.writer.finish({
+      ...this.job.about,
+      format:
+        this.formats.size === 1
+          ? ([...this.formats.keys()][0] ?? 'none')
+          : this.formats.size === 0
+            ? 'none'
+            : 'mixed',
+      formats: Object.fromEntries(this.formats),
+      numSkipped: this.skipped.count,
+      warnings: [...this.warnings.list(), ...duplicates],
+      files: this.job.files.map(({ path, sizeBytes, sha256 }, index) => {
+        return { path, sizeBytes, sha256, unit: this.units[index] ?? 'line' };
+      }),
+    });
+  }
+
+  abandon(): void {
+    this.writer.abandon();
+  }
+
+  private async importItems(file: number, items: ReadItem[], signal: AbortSignal): Promise<void> {
+    for (const item of items) {
+      this.prepare(file, item);
+      if (this.numBatchChars < batchChars && this.batch.length < batchRows) continue;
+      signal.throwIfAborted();
+      await this.submit();
+    }
+    this.onProgress({ rows: this.rows, bytes: this.bytes });
+  }
+
+  private prepare(file: number, item: ReadItem): void {
+    this.rows += 1;
+    try {
+      const { format, example } = toExample(item, this.job.read, (code) => {
+        this.warn(code, file, item.at);
+      });
+      const rendered = this.renderer.render(example);
+      const numChars = rendered.pieces.reduce((sum, { text }) => sum + text.length, 0);
+      if (numChars > 2 * this.job.read.limits.maxFieldBytes) {
+        throw new RowError(
+          `${numChars.toLocaleString('en')} characters in one row are more than can be tokenised`,
+        );
+      }
+      if (this.hasSpecialText(example)) this.warn('specialTokenText', file, item.at);
+      this.batch.push({ rendered, format, file, at: item.at, hasAssistant: hasAssistant(example) });
+      this.numBatchChars += numChars;
+    } catch (error) {
+      if (!(error instanceof RowError)) throw error;
+      this.skip(file, item.at, error.message);
+    }
+  }
+
+  /** Starts the batch once the one before is written, so that at most two are in memory. */
+  private async submit(): Promise<void> {
+    const { batch } = this;
+    this.batch = [];
+    this.numBatchChars = 0;
+    await this.inFlight;
+    if (batch.length === 0) return;
+    this.inFlight = this.tokenise(batch);
+    // A failure is met at the next await; until then it must not count as unhandled.
+    this.inFlight.catch(() => undefined);
+  }
+
+  private async tokenise(batch: Pending[]): Promise<void> {
+    const tokenised = await this.tokenizer.encode(batch.map(({ rendered }) => rendered));
+    for (const [index, { rendered, format, file, at, hasAssistant: spoke }] of batch.entries()) {
+      const { ids, supervised, targets } = tokenised[index] as (typeof tokenised)[number];
+      if (targets === 0) {
+        this.skip(
+          file,
+          at,
+          spoke ? 'nothing to learn: no token is supervised' : 'nothing to learn: no assistant message',
+        );
+        continue;
+      }
+      this.formats.set(format, (this.formats.get(format) ?? 0) + 1);
+      this.duplicates.add(rendered, file, at);
+      const sourceAt = 'line' in at ? at.line : at.row;
+      this.writer.add({ ids, supervised, kind: rendered.kind, sourceFile: file, sourceAt }, targets);
+    }
+  }
+
+  private hasSpecialText(example: Example): boolean {
+    const { specialText } = this;
+    if (specialText === undefined) return false;
+    if (example.kind === 'text') return specialText.test(example.text);
+    if (example.kind === 'completion')
+      return specialText.test(example.prompt) || specialText.test(example.completion);
+    return example.messages.some((message) => {
+      return ['content', 'reasoning_content'].some((name) => {
+        const text = message.get(name);
+        return typeof text === 'string' && specialText.test(text);
+      });
+    });
+  }
+
+  private warn(code: string, file: number, at: Place): void {
+    this.warnings.add(code, this.job.files[file]?.path ?? '', at);
+  }
+
+  private skip(file: number, at: Place, reason: string): void {
+    const path = this.job.files[file]?.path ?? '';
+    this.firstSkipped ??= `${path}: ${reason}`;
+    if (this.job.strict) {
+      const place = 'line' in at ? `line ${String(at.line)}` : `row ${String(at.row)}`;
+      throw new TesseraError(
+        'badRow',
+        `${path}, ${place}: ${reason}`,
+        'Mend the row, or import without --strict.',
+      );
+    }
+    this.skipped.add({ file: path, ...at, reason });
+  }
+
+  private noRows(): TesseraError {
+    const files =
+      this.job.files.length === 1
+        ? (this.job.files[0]?.path ?? '')
+        : `${String(this.job.files.length)} files`;
+    return new TesseraError(
+      'noRows',
+      this.firstSkipped ?? `${files}: no rows`,
+      'Give files that hold rows to learn from.',
+    );
+  }
+
+  /** A file that changed while it was read would give a cache of neither version. */
+  private checkUnchanged(): void {
+    for (const { path, sizeBytes, modifiedMs } of this.job.files) {
+      const now = statSync(path);
+      if (now.size !== sizeBytes || now.mtimeMs !== modifiedMs) {
+        throw new TesseraError(
+          'fileChanged',
+          `${path} changed while it was read`,
+          'Import it again when it is complete.',
+        );
+      }
+    }
+  }
+}
+
+function hasAssistant(example: Example): boolean {
+  return example.kind !== 'chat' || example.messages.some((message) => message.get('role') === 'assistant');
+}

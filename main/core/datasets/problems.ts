@@ -1,0 +1,64 @@
+import { appendFileSync, createReadStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+import type { Place } from './readers/rows.ts';
+
+/** A row that was left out: where it stands and why. */
+export type SkippedRow = { file: string; reason: string } & Place;
+
+export interface Warning {
+  code: string;
+  count: number;
+  firstAt: { file: string } & Place;
+}
+
+/** Counts warnings by code and remembers where each was met first. */
+export class WarningCounter {
+  private readonly warnings = new Map<string, Warning>();
+
+  add(code: string, file: string, at: Place, count = 1): void {
+    const known = this.warnings.get(code);
+    if (known !== undefined) known.count += count;
+    else this.warnings.set(code, { code, count, firstAt: { file, ...at } });
+  }
+
+  list(): Warning[] {
+    return [...this.warnings.values()];
+  }
+}
+
+const flushRows = 1000;
+
+/** Writes skipped rows to a file as they come, so that a million of them need no memory. */
+export class SkippedLog {
+  count = 0;
+  private readonly path: string;
+  private pending: string[] = [];
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  add(row: SkippedRow): void {
+    this.count += 1;
+    this.pending.push(JSON.stringify(row));
+    if (this.pending.length >= flushRows) this.flush();
+  }
+
+  flush(): void {
+    appendFileSync(this.path, this.pending.map((line) => `${line}\n`).join(''));
+    this.pending = [];
+  }
+}
+
+/** The first `limit` skipped rows of a cache, from number `from` on. */
+export async function readSkipped(path: string, from: number, limit: number): Promise<SkippedRow[]> {
+  const rows: SkippedRow[] = [];
+  let index = 0;
+  const lines = createInterface({ input: createReadStream(path), crlfDelay: Infinity });
+  for await (const line of lines) {
+    if (index++ < from) continue;
+    if (rows.length >= limit) break;
+    rows.push(JSON.parse(line) as SkippedRow);
+  }
+  return rows;
+}

@@ -1,0 +1,106 @@
+import { Tokenizer, type JsEncoding } from 'tokenizers';
+import { TesseraError } from '../../../contract/errors.ts';
+import type { ModelFolder } from '../modelFolder.ts';
+import type { RenderedExample } from './renderExample.ts';
+import { supervisedTokens } from './supervisedTokens.ts';
+import { readTokenizerFile, type TokenizerFile } from './tokenizerFile.ts';
+
+export interface TokenisedExample {
+  ids: Int32Array;
+  /** 1 where the token is learned. */
+  supervised: Uint8Array;
+  /** Supervised tokens that a token before them predicts. */
+  targets: number;
+}
+
+/** The model's tokenizer with the rules for what begins and ends an example. */
+export class ExampleTokenizer {
+  /** Texts of the special tokens, longest first. */
+  readonly specialTexts: string[];
+  private readonly tokenizer: Tokenizer;
+  private readonly bosId: number | undefined;
+  private readonly eosId: number | undefined;
+
+  private readonly numBytes: Uint16Array | undefined;
+
+  private constructor(
+    tokenizer: Tokenizer,
+    file: TokenizerFile,
+    bosId: number | undefined,
+    eosId: number | undefined,
+  ) {
+    this.tokenizer = tokenizer;
+    this.specialTexts = file.specialTexts;
+    this.numBytes = file.byteLevel?.numBytes;
+    this.bosId = bosId;
+    this.eosId = eosId;
+  }
+
+  /** @throws {TesseraError} `badTokenizer` */
+  static async open(model: ModelFolder): Promise<ExampleTokenizer> {
+    try {
+      const tokenizer = Tokenizer.fromFile(model.tokenizerFile);
+      tokenizer.disableTruncation();
+      tokenizer.disablePadding();
+      const idOf = (name: string) => {
+        const text = model.specialTokens[name];
+        return text === undefined ? undefined : (tokenizer.tokenToId(text) ?? undefined);
+      };
+      const eosId = idOf('eos_token');
+      // What the post-processor puts around nothing: its first token is a BOS, unless it is the closing one.
+      const added = (await tokenizer.encode('', null, { addSpecialTokens: true })).getIds()[0];
+      const byProcessor = added === eosId ? undefined : added;
+      const bosId = model.addBos === undefined ? byProcessor : model.addBos ? idOf('bos_token') : undefined;
+      return new ExampleTokenizer(tokenizer, readTokenizerFile(model.tokenizerFile), bosId, eosId);
+    } catch (error) {
+      const hint = 'Copy the tokenizer.json that belongs to the model into its folder.';
+      throw new TesseraError(
+        'badTokenizer',
+        `${model.tokenizerFile} cannot be used: ${(error as Error).message}`,
+        hint,
+      );
+    }
+  }
+
+  /** Encodes a batch on all cores. Chats begin as their template says; other texts get BOS as the tokenizer says. */
+  async encode(examples: RenderedExample[]): Promise<TokenisedExample[]> {
+    const texts = examples.flatMap(({ pieces }) => pieces.map(({ text }) => text));
+    const encodings = await this.tokenizer.encodeBatch(texts, { addSpecialTokens: false });
+    let at = 0;
+    return examples.map((example) => {
+      const parts = encodings.slice(at, (at += example.pieces.length));
+      return this.assemble(example, parts);
+    });
+  }
+
+  private assemble(example: RenderedExample, encodings: JsEncoding[]): TokenisedExample {
+    const isChat = example.kind === 'chat';
+    const { bosId, eosId } = this;
+    const parts = encodings.map((encoding) => encoding.getIds());
+    const first = parts.find((part) => part.length > 0)?.[0];
+    const last = parts.findLast((part) => part.length > 0)?.at(-1);
+    const bos = !isChat && bosId !== undefined && first !== bosId ? [bosId] : [];
+    const eos = !isChat && eosId !== undefined && last !== eosId ? [eosId] : [];
+    const length = bos.length + parts.reduce((sum, part) => sum + part.length, 0) + eos.length;
+    const ids = new Int32Array(length);
+    const supervised = new Uint8Array(length);
+    ids.set(bos);
+    if (example.kind === 'text') supervised.fill(1, 0, bos.length);
+    let at = bos.length;
+    for (const [index, piece] of example.pieces.entries()) {
+      const part = parts[index] ?? [];
+      ids.set(part, at);
+      if (piece.supervised === 'all') supervised.fill(1, at, at + part.length);
+      else if (piece.supervised !== 'none') {
+        const encoding = encodings[index] as JsEncoding;
+        supervised.set(supervisedTokens(piece.text, piece.supervised, part, encoding, this.numBytes), at);
+      }
+      at += part.length;
+    }
+    ids.set(eos, at);
+    supervised.fill(1, at);
+    let targets = 0;
+    for (let i = 1; i < length; i++) targets += supervised[i] as number;
+    return { ids, supervised, targets };
+  }
+}
