@@ -1,4 +1,3 @@
-import { Tokenizer } from 'tokenizers';
 import { TokenCache } from './cache/tokenCache.ts';
 import { readTokenizerFile } from './tokenise/tokenizerFile.ts';
 
@@ -49,9 +48,8 @@ function tokenBytes(tokenizerFile: string): (id: number) => Uint8Array {
 }
 
 function byteReader(tokenizerFile: string): (id: number) => Uint8Array {
-  const { byteLevel } = readTokenizerFile(tokenizerFile);
+  const { byteLevel, tokenizer } = readTokenizerFile(tokenizerFile);
   if (byteLevel !== undefined) return byteLevel.bytesOf;
-  const tokenizer = Tokenizer.fromFile(tokenizerFile);
   return (id) => {
     const token = tokenizer.idToToken(id) ?? '';
     const byte = /^<0x([0-9A-F]{2})>$/.exec(token)?.[1];

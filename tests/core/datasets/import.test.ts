@@ -212,6 +212,19 @@ describe('tokens', () => {
     lease.release();
   });
 
+  it('of a prompt given as messages are context, its answers too', async () => {
+    const message = (role: string, content: string) => ({ role, content });
+    const prompt = [message('user', 'a'), message('assistant', 'old'), message('user', 'b')];
+    const row = JSON.stringify({ prompt, completion: [message('assistant', 'new')] });
+    const model = makeModel({ template: chatMl });
+    const { dataset, datasets } = await importText(lines(row), { model });
+    const lease = await datasets.tokens(dataset.id, {}, call());
+    const [shown] = viewRows(lease.dir, join(model, 'tokenizer.json'), 0, 1);
+    const learned = shown?.tokens.filter((token) => token.supervised).map(({ text }) => text);
+    expect(learned?.join('')).toBe('new<|im_end|>');
+    lease.release();
+  });
+
   it('of a text are all supervised, but its first is no target', async () => {
     const { dataset } = await importText(lines('{"text":"abc"}'));
     expect(dataset).toMatchObject({ tokens: 4, supervisedTokens: 3 });

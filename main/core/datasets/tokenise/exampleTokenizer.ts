@@ -1,4 +1,4 @@
-import { Tokenizer, type JsEncoding } from 'tokenizers';
+import type { JsEncoding, Tokenizer } from 'tokenizers';
 import { TesseraError } from '../../../contract/errors.ts';
 import type { ModelFolder } from '../modelFolder.ts';
 import type { RenderedExample } from './renderExample.ts';
@@ -23,13 +23,8 @@ export class ExampleTokenizer {
 
   private readonly numBytes: Uint16Array | undefined;
 
-  private constructor(
-    tokenizer: Tokenizer,
-    file: TokenizerFile,
-    bosId: number | undefined,
-    eosId: number | undefined,
-  ) {
-    this.tokenizer = tokenizer;
+  private constructor(file: TokenizerFile, bosId: number | undefined, eosId: number | undefined) {
+    this.tokenizer = file.tokenizer;
     this.specialTexts = file.specialTexts;
     this.numBytes = file.byteLevel?.numBytes;
     this.bosId = bosId;
@@ -39,9 +34,8 @@ export class ExampleTokenizer {
   /** @throws {TesseraError} `badTokenizer` */
   static async open(model: ModelFolder): Promise<ExampleTokenizer> {
     try {
-      const tokenizer = Tokenizer.fromFile(model.tokenizerFile);
-      tokenizer.disableTruncation();
-      tokenizer.disablePadding();
+      const file = readTokenizerFile(model.tokenizerFile);
+      const { tokenizer } = file;
       const idOf = (name: string) => {
         const text = model.specialTokens[name];
         return text === undefined ? undefined : (tokenizer.tokenToId(text) ?? undefined);
@@ -51,7 +45,7 @@ export class ExampleTokenizer {
       const added = (await tokenizer.encode('', null, { addSpecialTokens: true })).getIds()[0];
       const byProcessor = added === eosId ? undefined : added;
       const bosId = model.addBos === undefined ? byProcessor : model.addBos ? idOf('bos_token') : undefined;
-      return new ExampleTokenizer(tokenizer, readTokenizerFile(model.tokenizerFile), bosId, eosId);
+      return new ExampleTokenizer(file, bosId, eosId);
     } catch (error) {
       const hint = 'Copy the tokenizer.json that belongs to the model into its folder.';
       throw new TesseraError(

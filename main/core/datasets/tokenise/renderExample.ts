@@ -1,7 +1,9 @@
 import type { TokenOptions } from '../options.ts';
+import { TesseraError } from '../../../contract/errors.ts';
 import { chooseTemplate, type ModelFolder } from '../modelFolder.ts';
 import { RowError } from '../schema/messages.ts';
 import type { Example } from '../schema/normalise.ts';
+import type { Supervised } from '../template/supervision.ts';
 import { compileTemplate, type Template } from '../template/template.ts';
 import { fromJs, type Value } from '../template/values.ts';
 
@@ -42,8 +44,10 @@ export class ExampleRenderer {
     const context = { ...own, ...this.variables };
     const template = this.template(tools !== undefined);
     try {
-      const { text, supervised } = template.renderSupervised(context, this.options.supervise);
-      return { kind: 'chat', pieces: [{ text, supervised }] };
+      const rendered = template.renderSupervised(context, this.options.supervise);
+      const isPartial = example.numPromptMessages > 0 && this.options.supervise.turns !== 'all';
+      const supervised = isPartial ? fromMessage(rendered, example.numPromptMessages) : rendered.supervised;
+      return { kind: 'chat', pieces: [{ text: rendered.text, supervised }] };
     } catch (error) {
       throw new RowError(`the chat template refuses it: ${(error as Error).message}`);
     }
@@ -51,8 +55,21 @@ export class ExampleRenderer {
 
   private template(hasTools: boolean): Template {
     const source = chooseTemplate(this.model, this.options.templateName, hasTools);
-    let template = this.compiled.get(source);
-    if (template === undefined) this.compiled.set(source, (template = compileTemplate(source)));
-    return template;
+    const known = this.compiled.get(source);
+    if (known !== undefined) return known;
+    try {
+      const template = compileTemplate(source);
+      this.compiled.set(source, template);
+      return template;
+    } catch (error) {
+      const problem = `the chat template of ${this.model.dir} cannot be read: ${(error as Error).message}`;
+      throw new TesseraError('badTemplate', problem, 'Copy the template of the model again.');
+    }
   }
+}
+
+/** A prompt given as messages may hold earlier answers: they are context, only the completion is learned. */
+function fromMessage({ supervised, origins }: Supervised, first: number): Supervised['supervised'] {
+  const start = origins.find(({ message }) => message !== undefined && message >= first)?.start ?? Infinity;
+  return supervised.filter(([from]) => from >= start);
 }

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
+import { Tokenizer } from 'tokenizers';
 
 /** What a `tokenizer.json` says beyond what the library tells. */
 export interface TokenizerFile {
+  tokenizer: Tokenizer;
   /** Texts of the special tokens, longest first. */
   specialTexts: string[];
   /** Absent for tokenizers that are not byte-level. */
@@ -21,13 +23,23 @@ interface AddedToken {
   special: boolean;
 }
 
+/**
+ * Opens a tokenizer whose offsets tell where every token lies: with `trim_offsets`, which changes no id, tokens would
+ * begin after their white space, and those of white space alone would lie nowhere.
+ * @throws what the library or the JSON reader says of a damaged file
+ */
 export function readTokenizerFile(path: string): TokenizerFile {
-  const { added_tokens: added = [], model } = JSON.parse(readFileSync(path, 'utf8')) as {
+  const text = readFileSync(path, 'utf8');
+  const tokenizer = Tokenizer.fromString(text.replace(/("trim_offsets"\s*:\s*)true/g, '$1false'));
+  tokenizer.disableTruncation();
+  tokenizer.disablePadding();
+  const { added_tokens: added = [], model } = JSON.parse(text) as {
     added_tokens?: AddedToken[];
     model?: { vocab?: unknown };
   };
   const specials = added.filter(({ special }) => special).map(({ content }) => content);
   return {
+    tokenizer,
     specialTexts: specials.sort((a, b) => b.length - a.length),
     byteLevel: readByteLevel(model?.vocab, added),
   };
@@ -36,8 +48,9 @@ export function readTokenizerFile(path: string): TokenizerFile {
 /** Added tokens are written as themselves, whatever characters they have. */
 function readByteLevel(vocab: unknown, added: AddedToken[]): ByteLevelVocabulary | undefined {
   if (typeof vocab !== 'object' || vocab === null || !('Ġ' in vocab)) return undefined;
+  const ids = vocab as Record<string, number>;
   const tokens: string[] = [];
-  for (const [token, id] of Object.entries(vocab as Record<string, number>)) tokens[id] = token;
+  for (const token in ids) tokens[ids[token] ?? 0] = token;
   const addedById = new Map(added.map(({ id, content }) => [id, Buffer.from(content)]));
   const numBytes = new Uint16Array(Math.max(tokens.length, ...added.map(({ id }) => id + 1)));
   for (const [id, token] of tokens.entries()) numBytes[id] = token.length;
