@@ -268,7 +268,7 @@ void CpuBackend::adamw(const std::vector<AdamSegment>& segments, const AdamConfi
     require_f32(segment.param_dtype, "parameters");
     require_f32(segment.grad_dtype, "gradients");
     require_f32(segment.state_dtype, "optimizer state");
-    const AdamRates rates{.decay = 1.0 - double(scalars->lr) * segment.weight_decay,
+    const AdamRates rates{.shrink = double(scalars->lr) * segment.weight_decay,
                           .beta1 = config.beta1,
                           .beta2 = config.beta2,
                           .step_size = double(scalars->lr) / scalars->bias1,

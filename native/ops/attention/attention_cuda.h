@@ -1,9 +1,10 @@
 // Launches of causal, packed, grouped-query attention with an output gate on CUDA.
 //
 // Shapes, roles and contract marks are those of Backend::attention_fwd and attention_bwd (ops/backend.h).
-// Act is bf16; scores, softmax, lse and all sums are fp32. Every launch only enqueues on `stream`, has a grid that
-// depends on capacities alone (so that it can be captured), uses no atomics and gives the same bits in every run and
-// for an example alone or packed. Pointers must be 16-byte aligned and proj_dim() a multiple of 8.
+// Act is bf16; scores, softmax, lse and all sums are fp32. Every launch only enqueues on `stream`, has a grid
+// that depends on capacities alone (so that it can be captured), uses no atomics and gives the same bits in
+// every run and for an example alone or packed. Pointers must be 16-byte aligned and proj_dim() a multiple
+// of 8.
 //
 // The portable tier is compiled for head_dim = 256; `reference` takes any head_dim <= 256.
 // Throws EngineError unsupported_head_size (naming what is supported) and cuda_error (naming the kernel).

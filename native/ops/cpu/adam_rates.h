@@ -4,7 +4,7 @@
 namespace tessera {
 
 struct AdamRates {
-  double decay;  // 1 - lr * weight_decay
+  double shrink;  // lr * weight_decay
   double beta1, beta2;
   double step_size;   // lr / (1 - beta1^t)
   double root_bias2;  // sqrt(1 - beta2^t)

@@ -10,13 +10,10 @@
 
 namespace tessera::TESSERA_ISA {
 
+// One compiled copy of the body serves every number of threads: two copies could round differently.
 template <class Body>
 void parallel_for(int threads, i64 items, const Body& body) {
-  if (threads <= 1 || items <= 1) {
-    for (i64 i = 0; i < items; ++i) body(i);
-    return;
-  }
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && items > 1)
   for (i64 i = 0; i < items; ++i) body(i);
 }
 

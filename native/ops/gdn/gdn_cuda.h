@@ -1,10 +1,10 @@
 // Launches of the chunked gated delta rule on CUDA. Formulas: README.md beside this file.
 //
 // Shapes, roles and contract marks are those of Backend::gdn_kkt_fwd, gdn_fwd and gdn_bwd (ops/backend.h).
-// Act is bf16; sums, gates and the carried state are fp32. Every launch only enqueues on `stream`, has a grid that
-// depends on capacities alone (so that it can be captured), uses no atomics and gives the same bits in every run and
-// for an example alone or packed. Row strides qkv: conv_dim(), proj: proj_dim(), o, d_o, dv: values().
-// Pointers must be 16-byte aligned and conv_dim(), values() multiples of 8.
+// Act is bf16; sums, gates and the carried state are fp32. Every launch only enqueues on `stream`, has a grid
+// that depends on capacities alone (so that it can be captured), uses no atomics and gives the same bits in
+// every run and for an example alone or packed. Row strides qkv: conv_dim(), proj: proj_dim(), o, d_o, dv:
+// values(). Pointers must be 16-byte aligned and conv_dim(), values() multiples of 8.
 //
 // The portable tier is compiled for K = V = 128; `reference` takes any K, V <= 256.
 // Throws EngineError unsupported_head_size (naming what is supported) and cuda_error (naming the kernel).
@@ -29,9 +29,9 @@ void launch_gdn_fwd(Act* o, Act* state, const Act* qkv, const float* g, const fl
                     const Batch& batch, const GdnShape& shape, KernelTier tier, cudaStream_t stream);
 
 // Both scratch buffers are overwritten; their contents mean nothing afterwards.
-void launch_gdn_bwd(Act* dq, Act* dk, Act* dv, float* d_gamma, float* d_beta, Act* scratch_du, Act* scratch_ds,
-                    const Act* d_o, const Act* qkv, const float* g, const float* beta, const Act* ar,
-                    const Act* state, const Batch& batch, const GdnShape& shape, KernelTier tier,
-                    cudaStream_t stream);
+void launch_gdn_bwd(Act* dq, Act* dk, Act* dv, float* d_gamma, float* d_beta, Act* scratch_du,
+                    Act* scratch_ds, const Act* d_o, const Act* qkv, const float* g, const float* beta,
+                    const Act* ar, const Act* state, const Batch& batch, const GdnShape& shape,
+                    KernelTier tier, cudaStream_t stream);
 
 }  // namespace tessera

@@ -26,7 +26,7 @@ double sum_of_squares(int threads, const Real* grad, i64 count) {
 
 template <class Real>
 void adamw(int threads, Real* param, Real* m, Real* v, const Real* grad, i64 count, const AdamRates& rates) {
-  const Real decay = Real(rates.decay), scale = Real(rates.grad_scale);
+  const Real shrink = Real(rates.shrink), scale = Real(rates.grad_scale);
   const Real keep1 = Real(rates.beta1), take1 = Real(1 - rates.beta1);
   const Real keep2 = Real(rates.beta2), take2 = Real(1 - rates.beta2);
   const Real step = Real(rates.step_size), root_bias2 = Real(rates.root_bias2), eps = Real(rates.eps);
@@ -38,7 +38,7 @@ void adamw(int threads, Real* param, Real* m, Real* v, const Real* grad, i64 cou
       const Real square = keep2 * v[i] + take2 * g * g;
       m[i] = mean;
       v[i] = square;
-      param[i] = param[i] * decay - step * (mean / (std::sqrt(square) / root_bias2 + eps));
+      param[i] -= shrink * param[i] + step * (mean / (std::sqrt(square) / root_bias2 + eps));
     }
   });
 }

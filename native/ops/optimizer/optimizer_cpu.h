@@ -10,7 +10,8 @@ namespace tessera::TESSERA_ISA {
 template <class Real>
 double sum_of_squares(int threads, const Real* grad, i64 count);
 
-// One AdamW step over a flat run of parameters, in the order of operations of torch.optim.AdamW.
+// One AdamW step over a flat run of parameters: torch.optim.AdamW's formula, with both subtractions in one so
+// that 1 - lr * weight_decay is never rounded to fp32.
 template <class Real>
 void adamw(int threads, Real* param, Real* m, Real* v, const Real* grad, i64 count, const AdamRates& rates);
 

@@ -1,5 +1,5 @@
-// Stochastic rounding fp32 -> bf16 whose random bits depend on (seed, step, element) alone: the same for any launch
-// shape, any sharding and on host and device.
+// Stochastic rounding fp32 -> bf16 whose random bits depend on (seed, step, element) alone: the same for any
+// launch shape, any sharding and on host and device.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ TESSERA_HOST_DEVICE std::uint64_t rounding_bits(std::uint64_t key, std::int64_t 
   return mix64(key + static_cast<std::uint64_t>(element) * 0x9e3779b97f4a7c15ull);
 }
 
-// The bf16 pattern below or above u's value, the nearer the likelier; random: 16 bits. NaN and infinity stay what they
-// are, and a finite value never becomes infinite.
+// The bf16 pattern below or above u's value, the nearer the likelier; random: 16 bits. NaN and infinity stay
+// what they are, and a finite value never becomes infinite.
 TESSERA_HOST_DEVICE std::uint16_t round_stochastic(float value, std::uint32_t random) {
   std::uint32_t bits;
   memcpy(&bits, &value, sizeof bits);

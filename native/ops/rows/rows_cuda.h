@@ -9,6 +9,7 @@ namespace tessera {
 void launch_gather_rows(bf16* dst, const bf16* src, const i32* row, i64 rows, i64 H, cudaStream_t stream);
 
 // dst [T,H] = 0, then dst[row[i]] = src[i]; the rows are distinct
-void launch_scatter_rows(bf16* dst, const bf16* src, const i32* row, i64 rows, i64 T, i64 H, cudaStream_t stream);
+void launch_scatter_rows(bf16* dst, const bf16* src, const i32* row, i64 rows, i64 T, i64 H,
+                         cudaStream_t stream);
 
 }  // namespace tessera
