@@ -1,10 +1,12 @@
 import type { Client } from './client.ts';
 import { datasetChannels } from './datasets.ts';
+import { packingChannels } from './packing.ts';
 import { systemChannels } from './system.ts';
 
 /** Everything that the core answers. A new capability adds its file here. */
 export const contract = {
   ...datasetChannels,
+  ...packingChannels,
   ...systemChannels,
 };
 

@@ -59,6 +59,11 @@ export const packingChannels = {
       options: packingOptions,
       withLayout: z.boolean().default(false),
     }),
-    result: z.object({ summary: packingSummary, layout: packingLayout.optional() }),
+    result: z.object({
+      summary: packingSummary,
+      layout: packingLayout.optional(),
+      /** With the layout: tokens of each whole example. */
+      lengths: integers.optional(),
+    }),
   }),
 };

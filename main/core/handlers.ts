@@ -3,6 +3,7 @@ import type { CoreContract } from '../contract/index.ts';
 import type { CoreContext } from './context.ts';
 import { Datasets } from './datasets/datasets.ts';
 import { datasetHandlers } from './datasets/handlers.ts';
+import { packingHandlers } from './packing/handlers.ts';
 import { systemHandlers } from './system/handlers.ts';
 
 /** Every capability's handlers; a missing or extra channel is a type error here. */
@@ -10,6 +11,7 @@ export function createHandlers(context: CoreContext): Handlers<CoreContract> {
   const datasets = new Datasets(context);
   return {
     ...datasetHandlers(datasets),
+    ...packingHandlers(datasets),
     ...systemHandlers(context),
   };
 }

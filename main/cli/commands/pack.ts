@@ -60,7 +60,7 @@ export const command = defineCommand({
 type Pack = (budget: number, strategy: (typeof strategyNames)[number]) => Promise<PackResult>;
 
 /** Lengths from a file are packed here; a dataset by the core, which holds it. */
-function packer({ positionals, options }: Invocation<typeof command.options>): Pack {
+function packer({ positionals, options, core, progress }: Invocation<typeof command.options>): Pack {
   const [dataset] = positionals;
   if ((dataset === undefined) === (options.lengths === undefined)) {
     throw usage('give either the id of a dataset or --lengths FILE', 'tessera data list shows the ids.');
@@ -77,27 +77,32 @@ function packer({ positionals, options }: Invocation<typeof command.options>): P
     const lengths = readLengths(options.lengths);
     return (budget, strategy) => {
       const { plan, summary } = packAndSummarise({ ...common, lengths, budget, strategy });
-      return Promise.resolve(
-        withPlacements(summary, plan, options.placements, (example) => lengths[example]),
-      );
+      return Promise.resolve(options.placements ? withPlacements(summary, plan, lengths) : summary);
     };
   }
-  throw usage('packing a dataset by its id is not possible yet', 'Use --lengths FILE.');
+  return async (budget, strategy) => {
+    const request = {
+      source: { dataset: dataset ?? '' },
+      options: { ...common, budget, strategy },
+      withLayout: options.placements,
+    };
+    const result = await (await core()).call('packing:plan', request, { onProgress: progress.update });
+    const { summary, layout, lengths } = result;
+    return layout && lengths ? withPlacements(summary, layout, lengths) : summary;
+  };
 }
 
 /** An example that stands whole in its bin is its index alone. */
 function withPlacements(
   summary: PackingSummary,
   { example, start, length, binOffsets }: PackingLayout,
-  wanted: boolean | undefined,
-  lengthOf: (example: number) => number | undefined,
+  lengths: Int32Array,
 ): PackResult {
-  if (wanted !== true) return summary;
   const placements = Array.from({ length: summary.bins }, (_, bin) => {
     const placed: Placement[] = [];
     for (let i = binOffsets[bin] ?? 0; i < (binOffsets[bin + 1] ?? 0); i++) {
       const part = { example: example[i] ?? 0, start: start[i] ?? 0, length: length[i] ?? 0 };
-      placed.push(part.length === lengthOf(part.example) ? part.example : part);
+      placed.push(part.length === lengths[part.example] ? part.example : part);
     }
     return placed;
   });

@@ -3,8 +3,8 @@ import type { Plan } from './plan.ts';
 /**
  * How far a plan orders examples by length: 0 is as good as shuffled, 1 is sorted, below 0 is the contrary of sorted.
  *
- * `withinBins`: the intraclass correlation of length, (length - mean) × (mean of the others in its bin - mean) averaged
- * over all examples that share a bin, over the variance of all lengths. Near 1 where examples of like length share a
+ * `withinBins`: the intraclass correlation of length, the mean of (length - mean) × (mean of the others in its bin - mean)
+ * over the variance, among the examples that share a bin with another. Near 1 where examples of like length share a
  * bin. Order inside a bin does not enter, as it does not matter: a step's gradient is a sum.
  * `betweenBins`: Pearson's correlation of a bin's mean length with that of the bin before it. Near 1 where training
  * drifts from long examples to short ones or back.
@@ -16,28 +16,32 @@ export interface OrderBias {
 }
 
 export function orderBias({ length, binOffsets }: Pick<Plan, 'length' | 'binOffsets'>): OrderBias {
-  const { mean, variance } = moments(length);
-  const binMeans = new Float64Array(binOffsets.length - 1);
-  let likeness = 0;
-  let sharing = 0;
-  for (let bin = 0; bin < binMeans.length; bin++) {
-    const items = length.subarray(binOffsets[bin], binOffsets[bin + 1]);
-    let sum = 0;
-    let squares = 0;
-    for (const item of items) {
-      sum += item - mean;
-      squares += (item - mean) ** 2;
-    }
-    binMeans[bin] = sum / items.length;
-    if (items.length > 1) {
-      likeness += (sum * sum - squares) / (items.length - 1);
-      sharing += items.length;
-    }
-  }
+  const bins = Array.from({ length: binOffsets.length - 1 }, (_, bin) =>
+    length.subarray(binOffsets[bin], binOffsets[bin + 1]),
+  );
+  const binMeans = Float64Array.from(bins, (items) => moments(items).mean);
   return {
-    withinBins: variance > 0 && sharing > 0 ? likeness / sharing / variance : 0,
+    withinBins: likeness(bins.filter((items) => items.length > 1)),
     betweenBins: correlation(binMeans.subarray(0, -1), binMeans.subarray(1)),
   };
+}
+
+function likeness(bins: Int32Array[]): number {
+  const sharing = new Int32Array(bins.reduce((sum, items) => sum + items.length, 0));
+  let at = 0;
+  for (const items of bins) {
+    sharing.set(items, at);
+    at += items.length;
+  }
+  const { mean, variance } = moments(sharing);
+  let products = 0;
+  for (const items of bins) {
+    const own = moments(items);
+    const sum = (own.mean - mean) * items.length;
+    const squares = own.variance * items.length + sum * (own.mean - mean);
+    products += (sum * sum - squares) / (items.length - 1);
+  }
+  return variance > 0 ? products / sharing.length / variance : 0;
 }
 
 function correlation(x: Float64Array, y: Float64Array): number {

@@ -135,6 +135,12 @@ test('order bias: shuffled is 0 within noise, sorted is 1, bfd is shown for what
   });
 });
 
+test('order bias of few, large examples: those alone in a bin do not blur it', () => {
+  const lengths = Int32Array.from({ length: 400 }, (_, i) => 20 + ((i * 7919) % 360));
+  const bias = orderBias(planPacking({ lengths, budget: 512, strategy: 'sorted' }));
+  expect(bias.withinBins).toBeGreaterThan(0.99);
+});
+
 test('seeds and epochs give other orders, the same seed the same', () => {
   const lengths = bench.subarray(0, 500);
   const plan = (seed: number, epochs = 1) =>

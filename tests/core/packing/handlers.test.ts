@@ -1,0 +1,61 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { attachCore } from '../../../main/core/attach.ts';
+import type { CoreClient } from '../../../main/contract/index.ts';
+
+let folder: string;
+let core: CoreClient;
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'packing-'));
+  core = await attachCore(join(folder, 'home'));
+});
+afterEach(async () => {
+  core.close();
+  await core.closed;
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test('a dataset is packed by its id: chats truncated, texts split, what loses its targets dropped', async () => {
+  const path = join(folder, 'mixed.jsonl');
+  const rows = [
+    {
+      messages: [
+        { role: 'user', content: 'Is it level?' },
+        { role: 'assistant', content: 'Nearly.' },
+      ],
+    },
+    {
+      messages: [
+        { role: 'user', content: 'word '.repeat(200) },
+        { role: 'assistant', content: 'Too late.' },
+      ],
+    },
+    { text: 'A long text. '.repeat(40) },
+  ];
+  writeFileSync(path, rows.map((row) => JSON.stringify(row)).join('\n'));
+  const { dataset } = await core.call('datasets:import', { paths: [path] });
+  const options = { budget: 64, strategy: 'in-order' } as const;
+  const plan = await core.call('packing:plan', {
+    source: { dataset: dataset.id },
+    options,
+    withLayout: true,
+  });
+  expect(plan.summary).toMatchObject({ examples: 3, dropped: { overlong: 0, nothingToLearn: 1 } });
+  expect(new Set(plan.layout?.example)).toEqual(new Set([0, 2]));
+  const placed = plan.layout?.length.reduce((a, b) => a + b);
+  expect(placed).toBe((plan.lengths?.[0] ?? 0) + (plan.lengths?.[2] ?? 0));
+});
+
+test('lengths are packed as they are, and an error keeps its code and hint', async () => {
+  const lengths = Int32Array.of(3, 4, 5);
+  const { summary } = await core.call('packing:plan', { source: { lengths }, options: { budget: 8 } });
+  expect(summary).toMatchObject({ strategy: 'best-fit', bins: 2, tokens: 12 });
+  await expect(
+    core.call('packing:plan', { source: { lengths }, options: { budget: 1 } }),
+  ).rejects.toMatchObject({
+    code: 'badBudget',
+    hint: expect.stringContaining('from 2') as string,
+  });
+});
