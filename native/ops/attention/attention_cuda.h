@@ -6,7 +6,7 @@
 // every run and for an example alone or packed. Pointers must be 16-byte aligned and proj_dim() a multiple
 // of 8.
 //
-// The portable tier is compiled for head_dim = 256; `reference` takes any head_dim <= 256.
+// The portable tier is compiled for head_dim = 256; `reference` takes any multiple of 8 up to 256.
 // Throws EngineError unsupported_head_size (naming what is supported) and cuda_error (naming the kernel).
 #pragma once
 

@@ -6,7 +6,7 @@
 // every run and for an example alone or packed. Row strides qkv: conv_dim(), proj: proj_dim(), o, d_o, dv:
 // values(). Pointers must be 16-byte aligned and conv_dim(), values() multiples of 8.
 //
-// The portable tier is compiled for K = V = 128; `reference` takes any K, V <= 256.
+// The portable tier is compiled for K = V = 128; `reference` takes any K, V <= 128.
 // Throws EngineError unsupported_head_size (naming what is supported) and cuda_error (naming the kernel).
 #pragma once
 

@@ -1,0 +1,89 @@
+// Entry points of the gated delta rule on CUDA: what is supported, and which kernels run.
+#include "ops/gdn/gdn_cuda.h"
+
+#include <string>
+
+#include "ops/gdn/gdn_kernels.h"
+
+namespace tessera {
+namespace {
+
+using gdn::Args;
+
+void require_supported(const GdnShape& shape, KernelTier tier) {
+  if (gdn_cuda_supports(shape, tier)) return;
+  const bool portable = tier == KernelTier::portable;
+  throw EngineError("unsupported_head_size",
+                    "linear attention has key heads of " + std::to_string(shape.key_dim) + " (" +
+                        std::to_string(shape.key_heads) + ") and value heads of " + std::to_string(shape.value_dim) +
+                        " (" + std::to_string(shape.value_heads) + "); the CUDA kernels serve " +
+                        (portable ? "heads of 128" : "heads of 1 to 128 (slow reference kernels)") +
+                        " and value heads divisible by key heads",
+                    portable ? "Accept the slow reference kernels, or use the cpu device for this model."
+                             : "Use the cpu device for this model.");
+}
+
+Args make_args(const Act* qkv, const float* g, const float* beta, const Act* ar, const Batch& batch,
+               const GdnShape& shape) {
+  Args args{};
+  args.qkv = static_cast<const bf16*>(qkv);
+  args.g = g;
+  args.beta = beta;
+  args.ar = static_cast<const bf16*>(ar);
+  args.chunk = batch.chunk;
+  args.seq_chunk = batch.seq_chunk;
+  args.key_heads = shape.key_heads;
+  args.value_heads = shape.value_heads;
+  args.group = shape.group();
+  args.key_dim = shape.key_dim;
+  args.value_dim = shape.value_dim;
+  args.conv_dim = static_cast<size_t>(shape.conv_dim());
+  args.values = static_cast<size_t>(shape.values());
+  return args;
+}
+
+}  // namespace
+
+bool gdn_cuda_supports(const GdnShape& shape, KernelTier tier) {
+  if (shape.key_heads < 1 || shape.value_heads < 1 || shape.value_heads % shape.key_heads != 0) return false;
+  if (tier == KernelTier::portable) return shape.key_dim == gdn::kHead && shape.value_dim == gdn::kHead;
+  return shape.key_dim >= 1 && shape.key_dim <= 128 && shape.value_dim >= 1 && shape.value_dim <= 128;
+}
+
+void launch_gdn_kkt_fwd(float* g, float* beta, Act* ar, const Act* qkv, const Act* proj, const float* a_log,
+                        const float* dt_bias, const Batch& batch, const GdnShape& shape, KernelTier tier,
+                        cudaStream_t stream) {
+  require_supported(shape, tier);
+  const Args args = make_args(qkv, nullptr, nullptr, nullptr, batch, shape);
+  const auto run = tier == KernelTier::portable ? gdn::run_kkt_fwd : gdn::run_kkt_fwd_ref;
+  run(args, g, beta, static_cast<bf16*>(ar), static_cast<const bf16*>(proj), a_log, dt_bias, shape, batch.num_chunk,
+      stream);
+}
+
+void launch_gdn_fwd(Act* o, Act* state, const Act* qkv, const float* g, const float* beta, const Act* ar,
+                    const Batch& batch, const GdnShape& shape, KernelTier tier, cudaStream_t stream) {
+  require_supported(shape, tier);
+  const Args args = make_args(qkv, g, beta, ar, batch, shape);
+  const auto run = tier == KernelTier::portable ? gdn::run_fwd : gdn::run_fwd_ref;
+  run(args, static_cast<bf16*>(o), static_cast<bf16*>(state), batch.num_seq, stream);
+}
+
+void launch_gdn_bwd(Act* dq, Act* dk, Act* dv, float* d_gamma, float* d_beta, Act* scratch_du, Act* scratch_ds,
+                    const Act* d_o, const Act* qkv, const float* g, const float* beta, const Act* ar,
+                    const Act* state, const Batch& batch, const GdnShape& shape, KernelTier tier,
+                    cudaStream_t stream) {
+  require_supported(shape, tier);
+  const Args args = make_args(qkv, g, beta, ar, batch, shape);
+  const gdn::Gradients out{static_cast<bf16*>(dq), static_cast<bf16*>(dk), static_cast<bf16*>(dv), d_gamma, d_beta,
+                           static_cast<bf16*>(scratch_du), static_cast<bf16*>(scratch_ds)};
+  const bf16* grad = static_cast<const bf16*>(d_o);
+  const bf16* states = static_cast<const bf16*>(state);
+  if (tier == KernelTier::portable) {
+    gdn::run_bwd_state(args, out, grad, batch.num_seq, stream);
+    gdn::run_bwd_chunk(args, out, grad, states, batch.num_chunk, stream);
+  } else {
+    gdn::run_bwd_ref(args, out, grad, states, batch.num_seq, stream);
+  }
+}
+
+}  // namespace tessera

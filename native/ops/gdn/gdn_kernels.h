@@ -1,0 +1,33 @@
+// The kernels behind gdn_cuda.h, a file each; gdn_cuda.cu checks arguments and picks.
+#pragma once
+
+#include "ops/gdn/gdn_device.cuh"
+
+namespace tessera::gdn {
+
+struct Gradients {
+  bf16* dq;       // [T, HV, K]
+  bf16* dk;       // [T, HV, K]
+  bf16* dv;       // [T, VD]
+  float* d_gamma;  // [NC, HV, 64]
+  float* d_beta;   // [NC, HV, 64]
+  bf16* db;       // [T, VD] scratch: A^T dU
+  bf16* ds;       // [NC, HV, K, V] scratch: gradient of the state leaving each chunk
+};
+
+// Portable tier, K = V = 128.
+void run_kkt_fwd(const Args& args, float* g, float* beta, bf16* ar, const bf16* proj, const float* a_log,
+                 const float* dt_bias, const GdnShape& shape, int num_chunk, cudaStream_t stream);
+void run_fwd(const Args& args, bf16* o, bf16* state, int num_seq, cudaStream_t stream);
+void run_bwd_state(const Args& args, const Gradients& out, const bf16* d_o, int num_seq, cudaStream_t stream);
+void run_bwd_chunk(const Args& args, const Gradients& out, const bf16* d_o, const bf16* state, int num_chunk,
+                   cudaStream_t stream);
+
+// Reference tier, any K and V up to 128.
+void run_kkt_fwd_ref(const Args& args, float* g, float* beta, bf16* ar, const bf16* proj, const float* a_log,
+                     const float* dt_bias, const GdnShape& shape, int num_chunk, cudaStream_t stream);
+void run_fwd_ref(const Args& args, bf16* o, bf16* state, int num_seq, cudaStream_t stream);
+void run_bwd_ref(const Args& args, const Gradients& out, const bf16* d_o, const bf16* state, int num_seq,
+                 cudaStream_t stream);
+
+}  // namespace tessera::gdn
