@@ -216,10 +216,20 @@ function describe(source: DatasetSource, files: JobFile[]): ImportJob['about'] {
     dataset: hashParts(files.map(({ sha256 }) => sha256)),
     template: hashTemplates(model.templates),
     tokenizer: hashParts([model.tokenizerHash, JSON.stringify([model.specialTokens, model.addBos])]),
-    options: hashParts([JSON.stringify([cacheVersion, read, tokens])]),
+    options: hashParts([JSON.stringify(sortKeys([cacheVersion, read, tokens]))]),
   };
   const key = hashParts([...Object.values(hashes), ...files.map(({ path }) => path)]).slice(0, 32);
   return { key, hashes, options: { ...read, ...tokens }, model: basename(model.dir) };
+}
+
+/** Options that say the same are the same, in whatever order they were given. */
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).filter(([, item]) => item !== undefined);
+  return Object.fromEntries(
+    entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, item]) => [name, sortKeys(item)]),
+  );
 }
 
 /** Raised where the same input gives other tokens than before. */

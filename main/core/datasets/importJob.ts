@@ -5,7 +5,7 @@ import { CacheWriter } from './cache/cacheWriter.ts';
 import type { CacheManifest, SourceFile } from './cache/tokenCache.ts';
 import { readModelFolder } from './modelFolder.ts';
 import type { ReadOptions, TokenOptions } from './options.ts';
-import { SkippedLog, WarningCounter } from './problems.ts';
+import { placeOf, SkippedLog, WarningCounter } from './problems.ts';
 import { readFileRows, unitOf } from './readers/readFile.ts';
 import { UnreadableFileError, type Place, type ReadItem } from './readers/rows.ts';
 import { sniffFile } from './readers/sniff.ts';
@@ -227,8 +227,10 @@ class ImportRun {
       }
       this.formats.set(format, (this.formats.get(format) ?? 0) + 1);
       this.duplicates.add(rendered, file, at);
-      const sourceAt = 'line' in at ? at.line : at.row;
-      this.writer.add({ ids, supervised, kind: rendered.kind, sourceFile: file, sourceAt }, targets);
+      this.writer.add(
+        { ids, supervised, kind: rendered.kind, sourceFile: file, sourceAt: placeOf(at) },
+        targets,
+      );
     }
   }
 

@@ -60,5 +60,13 @@ export async function readSkipped(path: string, from: number, limit: number): Pr
     if (rows.length >= limit) break;
     rows.push(JSON.parse(line) as SkippedRow);
   }
-  return rows;
+  // Rows with nothing to learn are known only once they are tokenised, a batch later than the others.
+  const orderOf = new Map([...new Set(rows.map(({ file }) => file))].map((file, order) => [file, order]));
+  const order = (row: SkippedRow) => orderOf.get(row.file) ?? 0;
+  return rows.sort((a, b) => order(a) - order(b) || placeOf(a) - placeOf(b));
+}
+
+/** The line or the row, whichever the file's format counts. */
+export function placeOf(at: Place): number {
+  return 'line' in at ? at.line : at.row;
 }
