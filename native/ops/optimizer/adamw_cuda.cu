@@ -16,18 +16,24 @@ struct Segments {
   int count;
 };
 
+// AdamConfig in fp32, the complements taken in double first: 1 - beta2 in fp32 would be off by 1e-5.
+struct Betas {
+  float beta1, rest1, beta2, rest2, eps;
+};
+
 // What every element of a block needs, read once.
 struct Factors {
-  float beta1, beta2, eps, grad_scale, keep, step_size, inv_sqrt_bias2;
+  Betas betas;
+  float grad_scale, decay, step_size, inv_sqrt_bias2;
   std::uint64_t key;
 };
 
-// p <- p (1 - lr wd) - lr (m / bias1) / (sqrt(v / bias2) + eps)
+// p <- p (1 - lr wd) - lr (m / bias1) / (sqrt(v / bias2) + eps); 1 - lr wd itself would lose the digits of lr wd
 __device__ __forceinline__ void update(float& p, float& m, float& v, float g, const Factors& f) {
   g *= f.grad_scale;
-  m = f.beta1 * m + (1.0f - f.beta1) * g;
-  v = f.beta2 * v + (1.0f - f.beta2) * g * g;
-  p = p * f.keep - f.step_size * m / (sqrtf(v) * f.inv_sqrt_bias2 + f.eps);
+  m = f.betas.beta1 * m + f.betas.rest1 * g;
+  v = f.betas.beta2 * v + f.betas.rest2 * g * g;
+  p -= p * f.decay + f.step_size * m / (sqrtf(v) * f.inv_sqrt_bias2 + f.betas.eps);
 }
 
 template <typename T>
@@ -99,7 +105,7 @@ __device__ __forceinline__ void update_segment(const AdamSegment& s, i64 begin, 
 
 template <typename Param, typename Grad, typename State, bool kMaster, bool kStochastic>
 __global__ void __launch_bounds__(kThreads)
-    adamw_kernel(const __grid_constant__ Segments segments, AdamConfig config, const StepScalars* scalars,
+    adamw_kernel(const __grid_constant__ Segments segments, Betas betas, const StepScalars* scalars,
                  const StepResult* result) {
   if (result->finite == 0) return;
   int s = 0;
@@ -107,18 +113,16 @@ __global__ void __launch_bounds__(kThreads)
   const AdamSegment& segment = segments.at[s];
   const i64 begin = i64{blockIdx.x - segments.first_block[s]} * kBlockElements;
   Factors f;
-  f.beta1 = config.beta1;
-  f.beta2 = config.beta2;
-  f.eps = config.eps;
+  f.betas = betas;
   f.grad_scale = result->scale;
-  f.keep = 1.0f - scalars->lr * segment.weight_decay;
+  f.decay = scalars->lr * segment.weight_decay;
   f.step_size = scalars->lr / scalars->bias1;
-  f.inv_sqrt_bias2 = rsqrtf(scalars->bias2);
+  f.inv_sqrt_bias2 = 1.0f / sqrtf(scalars->bias2);
   f.key = rounding_key(scalars->seed, scalars->step);
   update_segment<Param, Grad, State, kMaster, kStochastic>(segment, begin, min(segment.count, begin + kBlockElements), f);
 }
 
-using Kernel = void (*)(Segments, AdamConfig, const StepScalars*, const StepResult*);
+using Kernel = void (*)(Segments, Betas, const StepScalars*, const StepResult*);
 
 struct Variant {
   DType param, grad, state;
@@ -148,12 +152,15 @@ bool matches(const Variant& v, const AdamSegment& s, bool stochastic) {
 void launch_adamw(const std::vector<AdamSegment>& segments, const AdamConfig& config, const StepScalars* scalars,
                   const StepResult* result, cudaStream_t stream) {
   const bool stochastic = config.mode == OptimizerMode::bf16sr;
+  const Betas betas{static_cast<float>(config.beta1), static_cast<float>(1.0 - config.beta1),
+                    static_cast<float>(config.beta2), static_cast<float>(1.0 - config.beta2),
+                    static_cast<float>(config.eps)};
   size_t served = 0;
   for (const Variant& variant : kVariants) {
     Segments batch{};
     const auto flush = [&] {
       if (batch.count == 0) return;
-      variant.kernel<<<batch.first_block[batch.count], kThreads, 0, stream>>>(batch, config, scalars, result);
+      variant.kernel<<<batch.first_block[batch.count], kThreads, 0, stream>>>(batch, betas, scalars, result);
       check_launch("adamw");
       batch = Segments{};
     };
