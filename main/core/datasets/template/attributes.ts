@@ -38,6 +38,11 @@ export function getSubscript(object: Value, key: Value): Value {
   return orElse(attribute, () => missingAttribute(object, key));
 }
 
+/** The `attr` filter: an attribute, never an item. */
+export function onlyAttribute(object: Value, name: string): Value {
+  return orElse(object instanceof Undefined ? undefined : attributeOf(object, name), () => missingAttribute(object, name));
+}
+
 function attributeOf(object: Value, name: string): Value | undefined {
   if (object instanceof PyObject) return object.getAttribute(name);
   if (name.startsWith('__') && name.endsWith('__')) {

@@ -9,7 +9,6 @@ import {
   concatAll,
   failUndefined,
   getSlice,
-  missingAttribute,
   negate,
   positive,
 } from './operators.ts';
@@ -160,13 +159,12 @@ function compileSubscript(objectNode: Expression, keyNode: Expression): Evaluate
     );
     return (scope, runtime) => {
       const value = object(scope, runtime);
-      if (value instanceof Undefined) failUndefined(value);
       const slice = {
         start: start?.(scope, runtime) ?? null,
         stop: stop?.(scope, runtime) ?? null,
         step: step?.(scope, runtime) ?? null,
       };
-      return getSlice(value, slice) ?? missingAttribute(value, null);
+      return getSlice(value, slice);
     };
   }
   const key = compileQuiet(keyNode);
@@ -178,6 +176,8 @@ function compileSubscript(objectNode: Expression, keyNode: Expression): Evaluate
     return result;
   };
 }
+
+const NO_ARGUMENTS: Arguments = { positional: [], named: NO_KWARGS };
 
 interface Arguments {
   readonly positional: Value[];
@@ -192,6 +192,7 @@ function compileArguments(
   const named = node.named.map(([name, value]) => [name, compileArgument(value)] as const);
   const spread = node.spread && compile(node.spread);
   const spreadMap = node.spreadNamed && compile(node.spreadNamed);
+  if (positional.length + named.length === 0 && !spread && !spreadMap) return () => NO_ARGUMENTS;
   return (scope, runtime) => {
     const args = positional.map((argument) => argument(scope, runtime));
     if (spread) args.push(...spreadArguments(spread(scope, runtime)));

@@ -1,6 +1,6 @@
 /** Jinja's filters, `value | name`. Source: jinja2/filters.py 3.1; `tojson` is the one of transformers. */
 import { NO_KWARGS, bind } from './arguments.ts';
-import { GroupTuple, attributeGetter, dictPairs, getAttribute } from './attributes.ts';
+import { GroupTuple, attributeGetter, dictPairs, onlyAttribute } from './attributes.ts';
 import { TemplateError, typeError, valueError } from './errors.ts';
 import { fixed, formatPercent } from './format.ts';
 import {
@@ -178,7 +178,6 @@ function first(value: Value): Value {
 }
 
 function last(value: Value): Value {
-  if (value instanceof Undefined) failUndefined(value);
   if (value instanceof Iter && value.isOneShot)
     throw typeError(`'${typeName(value)}' object is not reversible`);
   return orElse(iterate(value).at(-1), noItem('last'));
@@ -332,7 +331,9 @@ function items(value: Value): Value {
 
 function reversed(value: Value): Value {
   if (isStr(value)) return reverse(value);
-  if (value instanceof Undefined) failUndefined(value);
+  if (isNumber(value) || value === null) {
+    throw new TemplateError('FilterArgumentError', 'argument must be iterable');
+  }
   return new Iter('reversed', [...iterate(value)].reverse());
 }
 
@@ -363,7 +364,7 @@ function fallBack(value: Value, fallback: Value | undefined, onFalse: Value | un
 const FILTERS = new Map<string, Filter>([
   ...STRING_FILTERS,
   withArguments('abs', [], abs),
-  withArguments('attr', ['name'], (value, name) => getAttribute(value, textOf(toStr(name ?? null))), 1),
+  withArguments('attr', ['name'], (value, name) => onlyAttribute(value, textOf(toStr(name ?? null))), 1),
   withArguments('batch', ['linecount', 'fill_with'], batch, 1),
   withArguments('count', [], length),
   withArguments('length', [], length),
@@ -421,7 +422,7 @@ const FILTERS = new Map<string, Filter>([
   ),
 ]);
 
-export const FILTER_NAMES: ReadonlySet<string> = new Set(FILTERS.keys());
+export const FILTER_NAMES: ReadonlySet<unknown> = new Set(FILTERS.keys());
 
 /** Runs a filter by name. An unknown one raises as Jinja does when the template is compiled. */
 export function runFilter(name: string, value: Value, args: Value[], kwargs: Kwargs = NO_KWARGS): Value {

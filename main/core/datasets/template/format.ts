@@ -13,7 +13,7 @@ import {
   textOf,
 } from './taggedString.ts';
 import type { Str } from './taggedString.ts';
-import { Dict, Float, Tuple, isInt, orElse, toFloat, typeName } from './values.ts';
+import { Dict, Float, Tuple, Undefined, isInt, orElse, toFloat, typeName } from './values.ts';
 import type { Kwargs, Value } from './values.ts';
 
 const PERCENT =
@@ -48,7 +48,7 @@ export function formatPercent(format: Str, values: Value): Str {
     builder.add(escapeFor(format, percentValue(orElse(value, next), spec)));
   }
   builder.add(sliceUnits(format, last, text.length));
-  const isMapping = values instanceof Dict || Array.isArray(values);
+  const isMapping = values instanceof Dict || values instanceof Undefined || Array.isArray(values);
   if (!hasKeys && used < args.length && !isMapping) {
     throw typeError('not all arguments converted during string formatting');
   }

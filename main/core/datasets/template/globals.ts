@@ -95,6 +95,18 @@ function joiner(args: Value[], kwargs: Kwargs): Callable {
 
 /** Globals of a render; `now` is what strftime_now tells. */
 export function globalScope(now: Date): Scope {
+  const scope = new Scope(BUILTINS);
+  const strftimeNow = (args: Value[], kwargs: Kwargs): Value => {
+    const [format] = bind('strftime_now', ['format'], 1, args, kwargs);
+    return strftime(textOf(toStr(format ?? null)), now);
+  };
+  scope.set('strftime_now', new Callable('strftime_now', strftimeNow));
+  return scope;
+}
+
+const BUILTINS = builtins();
+
+function builtins(): Scope {
   const scope = new Scope();
   const define = (name: string, call: (args: Value[], kwargs: Kwargs) => Value, type = 'function'): void => {
     scope.set(name, new Callable(name, call, type));
@@ -107,10 +119,6 @@ export function globalScope(now: Date): Scope {
   define('raise_exception', (args, kwargs) => {
     const [message] = bind('raise_exception', ['message'], 1, args, kwargs);
     throw new TemplateError('TemplateError', textOf(toStr(message ?? null)));
-  });
-  define('strftime_now', (args, kwargs) => {
-    const [format] = bind('strftime_now', ['format'], 1, args, kwargs);
-    return strftime(textOf(toStr(format ?? null)), now);
   });
   return scope;
 }

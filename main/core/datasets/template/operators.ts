@@ -5,6 +5,7 @@ import { comparePoints, toRepr, toStr } from './print.ts';
 import {
   StrBuilder,
   Tagged,
+  asPlain,
   concat,
   isStr,
   joinStr,
@@ -148,7 +149,11 @@ function floatArithmetic(operator: BinaryOperator, x: number, y: number): number
   if (operator === '**') {
     if (x === 0 && y < 0)
       throw new TemplateError('ZeroDivisionError', '0.0 cannot be raised to a negative power');
-    return x ** y;
+    const result = x ** y;
+    if (Number.isFinite(x) && Number.isFinite(y) && !Number.isFinite(result)) {
+      throw new TemplateError('OverflowError', "(34, 'Numerical result out of range')");
+    }
+    return result;
   }
   if (y === 0) {
     const what = { '/': 'float division by zero', '//': 'float floor division by zero', '%': 'float modulo' }[
@@ -297,7 +302,7 @@ function failIn(item: Value): never {
 /** `list(value)`. */
 export function iterate(value: Value): readonly Value[] {
   if (Array.isArray(value)) return value;
-  if (isStr(value)) return points(value);
+  if (isStr(value)) return points(asPlain(value));
   if (value instanceof Dict) return value.keys();
   if (value instanceof Tuple) return value.items;
   if (value instanceof Iter) return value.take();
@@ -352,11 +357,14 @@ function sliceIndices(slice: Slice, size: number): number[] {
   return indices;
 }
 
-/** `value[start:stop:step]`, or undefined where Jinja gives an undefined value. */
-export function getSlice(value: Value, slice: Slice): Value | undefined {
+/** `value[start:stop:step]`. */
+export function getSlice(value: Value, slice: Slice): Value {
+  if (value instanceof Undefined) failUndefined(value);
   if (isStr(value)) return sliceStr(value, slice);
   const items = sliceable(value);
-  if (!items) return undefined;
+  if (!items) {
+    throw typeError(value instanceof Dict ? "unhashable type: 'slice'" : `'${typeName(value)}' object is not subscriptable`);
+  }
   const picked = sliceIndices(slice, items.length).map((i) => items[i] ?? null);
   if (value instanceof Tuple) return new Tuple(picked);
   return value instanceof Iter ? new Iter('range', picked, rangeRepr(picked)) : picked;
@@ -419,9 +427,11 @@ function charAt(value: Str, index: number): Str | undefined {
 
 /** How Jinja names an object in `… has no attribute …`. */
 export function missingAttribute(object: Value, name: Value): Undefined {
-  const described = object === null ? 'None' : `${typeName(object)} object`;
-  if (isStr(name)) return new Undefined(`'${described}' has no attribute ${textOf(toRepr(name))}`);
-  return new Undefined(`${described} has no element ${textOf(toRepr(name))}`);
+  return new Undefined(() => {
+    const described = object === null ? 'None' : `${typeName(object)} object`;
+    const key = textOf(toRepr(name));
+    return isStr(name) ? `'${described}' has no attribute ${key}` : `${described} has no element ${key}`;
+  });
 }
 
 /** Distinct under equality, in order. */

@@ -1,6 +1,6 @@
 /** Python's str(), repr() and json.dumps(), keeping the origin of every character. */
 import { TemplateError, typeError, valueError } from './errors.ts';
-import { StrBuilder, Tagged, isStr, mapRuns, originAt, sliceUnits, textOf } from './taggedString.ts';
+import { StrBuilder, asPlain, isMarkup, isStr, mapRuns, originAt, textOf } from './taggedString.ts';
 import type { Str } from './taggedString.ts';
 import { Dict, Float, Iter, Tuple, Undefined, isInt, typeName } from './values.ts';
 import type { Value } from './values.ts';
@@ -96,13 +96,10 @@ function strRepr(value: Str): Str {
   const text = textOf(value);
   const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
   const builder = new StrBuilder();
-  builder.addText(quote, originAt(value, 0));
-  builder.add(
-    mapRuns(value instanceof Tagged && value.isMarkup ? new Tagged(text, value.runs) : value, (part) =>
-      reprEscape(part, quote),
-    ),
-  );
-  builder.addText(quote, originAt(value, text.length - 1));
+  const type = isMarkup(value);
+  builder.addText(type ? `Markup(${quote}` : quote, originAt(value, 0));
+  builder.add(mapRuns(asPlain(value), (part) => reprEscape(part, quote)));
+  builder.addText(type ? `${quote})` : quote, originAt(value, text.length - 1));
   return builder.build();
 }
 
@@ -158,11 +155,7 @@ class JsonWriter {
   #string(value: Str): void {
     const text = textOf(value);
     this.#out.addText('"', originAt(value, 0));
-    const plain =
-      value instanceof Tagged && value.isMarkup
-        ? sliceUnits(new Tagged(text, value.runs), 0, text.length)
-        : value;
-    this.#out.add(mapRuns(plain, (part) => jsonEscape(part, this.#options.ensureAscii)));
+    this.#out.add(mapRuns(asPlain(value), (part) => jsonEscape(part, this.#options.ensureAscii)));
     this.#out.addText('"', originAt(value, text.length - 1));
   }
 

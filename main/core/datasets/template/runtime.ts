@@ -10,23 +10,31 @@ import type { Value } from './values.ts';
 
 /** Names that a piece of a template sees. Loops, macros, `with` and blocks open a new scope; `if` does not. */
 export class Scope {
-  readonly #names = new Map<string, Value>();
-  readonly #parent: Scope | undefined;
+  // Two lists, not a Map: scopes hold a handful of names and are made by the thousand.
+  private readonly names: string[] = [];
+  private readonly values: Value[] = [];
+  private readonly parent: Scope | undefined;
 
   constructor(parent?: Scope) {
-    this.#parent = parent;
+    this.parent = parent;
   }
 
   lookup(name: string): Value | undefined {
-    for (let scope: Scope | undefined = this; scope; scope = scope.#parent) {
-      const value = scope.#names.get(name);
-      if (value !== undefined) return value;
+    for (let scope: Scope | undefined = this; scope; scope = scope.parent) {
+      const at = scope.names.indexOf(name);
+      if (at !== -1) return scope.values[at];
     }
     return undefined;
   }
 
   set(name: string, value: Value): void {
-    this.#names.set(name, value);
+    const at = this.names.indexOf(name);
+    if (at === -1) {
+      this.names.push(name);
+      this.values.push(value);
+    } else {
+      this.values[at] = value;
+    }
   }
 }
 

@@ -7,7 +7,7 @@ import { Loop } from './loop.ts';
 import { iterate } from './operators.ts';
 import { Scope } from './runtime.ts';
 import type { Runtime } from './runtime.ts';
-import { Callable, Dict, Namespace, Tuple, Undefined, isTrue, orElse, typeName } from './values.ts';
+import { Callable, Dict, Namespace, Tuple, Undefined, isTrue, typeName } from './values.ts';
 import type { Value } from './values.ts';
 
 /** How a statement ended: as usual, by break, by continue. */
@@ -20,16 +20,17 @@ export type Execute = (scope: Scope, runtime: Runtime) => Flow;
 
 /** A body whose errors know the line of the statement they came from. */
 export function compileBody(body: Body): Execute {
-  const steps = body.map((statement) => [compileStatement(statement), statement.line] as const);
+  const steps = body.map(compileStatement);
   return (scope, runtime) => {
-    for (const [step, line] of steps) {
-      try {
-        const flow = step(scope, runtime);
+    let at = 0;
+    try {
+      for (; at < steps.length; at++) {
+        const flow = steps[at]?.(scope, runtime) ?? NEXT;
         if (flow !== NEXT) return flow;
-      } catch (error) {
-        if (error instanceof TemplateError) error.line ??= line;
-        throw error;
       }
+    } catch (error) {
+      if (error instanceof TemplateError) error.line ??= body[at]?.line;
+      throw error;
     }
     return NEXT;
   };
@@ -213,7 +214,7 @@ function compileMacro(
   const firstDefault = signature.names.length - defaults.length;
   const special = specialNames(bodyNode);
   return (scope, runtime) =>
-    new Callable(
+    new Macro(
       name,
       (args, kwargs) => {
         const inner = new Scope(scope);
@@ -221,12 +222,10 @@ function compileMacro(
         signature.names.forEach((parameter, i) => {
           const given = i < args.length ? args[i] : rest.get(parameter);
           if (i >= args.length) rest.delete(parameter);
-          const missing = (): Value => new Undefined(`parameter '${parameter}' was not provided`);
-          const fallback = defaults[i - firstDefault] ?? missing;
-          inner.set(
-            parameter,
-            orElse(given, () => fallback(inner, runtime)),
-          );
+          const fallback = defaults[i - firstDefault];
+          if (given !== undefined) inner.set(parameter, given);
+          else if (fallback) inner.set(parameter, fallback(inner, runtime));
+          else inner.set(parameter, new Undefined(`parameter '${parameter}' was not provided`));
         });
         bindSpecial(name, inner, special, args.slice(signature.names.length), rest, signature.names);
         const saved = runtime.enterArguments(args);
@@ -237,6 +236,14 @@ function compileMacro(
       'Macro',
     );
 }
+
+class Macro extends Callable {
+  override toRepr(): string {
+    return this.name === CALLER ? '<Macro anonymous>' : `<Macro '${this.name}'>`;
+  }
+}
+
+const CALLER = 'caller';
 
 type SpecialNames = ReadonlySet<string>;
 
@@ -278,7 +285,7 @@ function bindSpecial(
 
 function compileCallBlock(node: Statement & { type: 'callBlock' }): Execute {
   if (node.call.type !== 'call') throw typeError('a call block needs a call');
-  const caller = compileMacro('caller', node.signature, node.body);
+  const caller = compileMacro(CALLER, node.signature, node.body);
   const { evaluate } = compileCallParts(node.call.callee, node.call.arguments);
   return (scope, runtime) => {
     runtime.print(evaluate(scope, runtime, caller(scope, runtime)));

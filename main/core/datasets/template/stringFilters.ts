@@ -3,7 +3,7 @@ import { bind } from './arguments.ts';
 import { TemplateError, typeError } from './errors.ts';
 import type { Filter } from './filters.ts';
 import { toFloat } from './values.ts';
-import { isNumber, iterate } from './operators.ts';
+import { binary, failUndefined, isNumber, iterate, length } from './operators.ts';
 import { toStr } from './print.ts';
 import { capitalize, lower, pad, replace, splitLines, strip, upper } from './stringMethods.ts';
 import {
@@ -22,7 +22,7 @@ import {
   textOf,
 } from './taggedString.ts';
 import type { Str } from './taggedString.ts';
-import { Dict, Tuple, isInt, isTrue, requireStr, typeName } from './values.ts';
+import { Dict, Tuple, Undefined, isInt, isTrue, requireStr, typeName } from './values.ts';
 import type { Value } from './values.ts';
 
 function textFilter(
@@ -34,6 +34,21 @@ function textFilter(
   return [
     name,
     (value, args, kwargs) => apply(toStr(value), ...bind(name, names, numRequired, args, kwargs)),
+  ];
+}
+
+/** A filter that calls a method of str, which other types do not have. */
+function strictTextFilter(...[name, names, apply]: Parameters<typeof textFilter>): [string, Filter] {
+  return [
+    name,
+    (value, args, kwargs) => {
+      if (value instanceof Undefined) failUndefined(value);
+      if (!isStr(value)) {
+        if (name === 'indent' && !Array.isArray(value)) binary('+', value, '\n');
+        throw new TemplateError('AttributeError', `'${typeName(value)}' object has no attribute 'splitlines'`);
+      }
+      return apply(value, ...bind(name, names, 0, args, kwargs));
+    },
   ];
 }
 
@@ -73,24 +88,17 @@ function indent(
   return isTrue(first ?? false) ? concat(indention, joined) : joined;
 }
 
-function truncate(
-  value: Str,
-  size: Value | undefined,
-  killWords: Value | undefined,
-  end: Value | undefined,
-  leeway: Value | undefined,
-): Str {
-  const text = textOf(value);
+function truncate(value: Value, [size, killWords, end, leeway]: (Value | undefined)[]): Value {
   const ending = end === undefined ? '...' : requireStr(end, 'end');
   const limit = number(size, 255);
   const kept = limit - lengthInPoints(textOf(ending));
-  if (kept < 0)
-    throw new TemplateError(
-      'AssertionError',
-      `expected length >= ${lengthInPoints(textOf(ending))}, got ${limit}`,
-    );
-  if (lengthInPoints(text) <= limit + number(leeway ?? undefined, 5)) return value;
-  const cut = sliceUnits(value, 0, pointOffsets(text)?.[kept] ?? kept);
+  if (kept < 0) {
+    const message = `expected length >= ${lengthInPoints(textOf(ending))}, got ${limit}`;
+    throw new TemplateError('AssertionError', message);
+  }
+  if (length(value) <= limit + number(leeway ?? undefined, 5)) return value;
+  const text = requireStr(value, 'the text to truncate');
+  const cut = sliceUnits(text, 0, pointOffsets(textOf(text))?.[kept] ?? kept);
   if (isTrue(killWords ?? false)) return concat(cut, ending);
   const at = textOf(cut).lastIndexOf(' ');
   return concat(at === -1 ? cut : sliceUnits(cut, 0, at), ending);
@@ -116,44 +124,65 @@ function wordwrap(
   );
 }
 
-const WORDS_AND_HYPHENS = /\s+|[^\s\w]*\w+[^0-9\W]-(?=\w+[^0-9\W])|\S+?(?=\s|$)/g;
+interface WrapOptions {
+  readonly width: number;
+  readonly breaksLong: boolean;
+  readonly onHyphens: boolean;
+}
 
-function wrapLine(line: Str, options: { width: number; breaksLong: boolean; onHyphens: boolean }): Str[] {
-  const chunks = [...textOf(line).matchAll(options.onHyphens ? WORDS_AND_HYPHENS : /\s+|\S+/g)]
-    .map((m) => m[0])
-    .reverse();
+const W = '[\\p{L}\\p{N}_]';
+const LETTER = '[\\p{L}_]';
+const PUNCTUATED = `(?:${W}|[!"'&.,?])`;
+/** textwrap's chunks: blanks, em-dashes, and words broken behind the hyphens that stand between letters. */
+const CHUNKS = new RegExp(
+  `[\\t-\\r ]+|(?<=${PUNCTUATED})-{2,}(?=${W})|[^\\t-\\r ]+?(?:` +
+    `-(?:(?<=${LETTER}{2}-)|(?<=${LETTER}-${LETTER}-))(?=${LETTER}-?${LETTER})|` +
+    `(?=[\\t-\\r ]|$)|(?<=${PUNCTUATED})(?=-{2,}${W}))`,
+  'gu',
+);
+
+function wrapLine(line: Str, options: WrapOptions): Str[] {
+  const pattern = options.onHyphens ? CHUNKS : /[\t-\r ]+|[^\t-\r ]+/g;
+  const chunks = Array.from(textOf(line).matchAll(pattern), (match) => match[0]);
   const lines: Str[] = [];
   let at = 0;
   while (chunks.length > 0) {
-    if (lines.length > 0 && (chunks.at(-1) ?? '').trim() === '') at += chunks.pop()?.length ?? 0;
-    const start = at;
-    let used = 0;
-    for (
-      let next = chunks.at(-1);
-      next !== undefined && used + next.length <= options.width;
-      next = chunks.at(-1)
-    ) {
-      used += next.length;
-      chunks.pop();
-    }
-    const next = chunks.at(-1);
-    if (next !== undefined && next.length > options.width) {
-      const room = options.width < 1 ? 1 : options.width - used;
-      const taken = options.breaksLong ? room : used === 0 ? next.length : 0;
-      if (taken > 0) {
-        chunks.pop();
-        if (taken < next.length) chunks.push(next.slice(taken));
-        used += taken;
-      }
-    }
-    at = start + used;
-    const text = textOf(line).slice(start, at);
-    const end =
-      text.trimEnd() === '' || text.trimEnd().length === text.length ? at : start + text.trimEnd().length;
-    if (text.trim() !== '') lines.push(sliceUnits(line, start, end));
-    if (used === 0 && chunks.length > 0 && (chunks.at(-1) ?? '').trim() !== '') break;
+    if (lines.length > 0 && isBlank(chunks[0])) at += chunks.shift()?.length ?? 0;
+    const taken = takeLine(chunks, options);
+    const size = taken.join('').length;
+    const end = at + size - (isBlank(taken.at(-1)) ? (taken.at(-1)?.length ?? 0) : 0);
+    if (end > at) lines.push(sliceUnits(line, at, end));
+    at += size;
   }
   return lines;
+}
+
+function isBlank(chunk: string | undefined): boolean {
+  return chunk !== undefined && chunk.trim() === '';
+}
+
+/** Takes the chunks of one line off the front. */
+function takeLine(chunks: string[], options: WrapOptions): string[] {
+  const taken: string[] = [];
+  let used = 0;
+  for (let next = chunks[0]; next !== undefined && used + next.length <= options.width; next = chunks[0]) {
+    taken.push(next);
+    used += next.length;
+    chunks.shift();
+  }
+  const next = chunks[0];
+  if (next === undefined || next.length <= options.width) return taken;
+  if (options.breaksLong) {
+    const room = options.width < 1 ? 1 : options.width - used;
+    const hyphen = options.onHyphens ? next.slice(0, room).lastIndexOf('-') : -1;
+    const end = hyphen > 0 && /[^-]/.test(next.slice(0, hyphen)) ? hyphen + 1 : room;
+    taken.push(next.slice(0, end));
+    chunks[0] = next.slice(end);
+  } else if (taken.length === 0) {
+    taken.push(next);
+    chunks.shift();
+  }
+  return taken;
 }
 
 function urlQuote(value: Value, isQuery: boolean): Str {
@@ -195,7 +224,9 @@ function striptags(value: Str): Str {
 }
 
 function xmlattr(value: Value, autospace: Value | undefined): Value {
-  if (!(value instanceof Dict)) throw typeError(`xmlattr needs a mapping, not ${typeName(value)}`);
+  if (!(value instanceof Dict)) {
+    throw new TemplateError('AttributeError', `'${typeName(value)}' object has no attribute 'items'`);
+  }
   const parts: Str[] = [];
   for (const [key, item] of value.entries()) {
     if (item === null || typeName(item) === 'Undefined') continue;
@@ -232,7 +263,7 @@ export const STRING_FILTERS: readonly [string, Filter][] = [
   textFilter('capitalize', [], (value) => capitalize(value)),
   textFilter('center', ['width'], (value, width) => pad(value, [width ?? 80], 'center')),
   textFilter('forceescape', [], (value) => escapeHtml(asPlain(value))),
-  textFilter('indent', ['width', 'first', 'blank'], indent),
+  strictTextFilter('indent', ['width', 'first', 'blank'], indent),
   textFilter('lower', [], (value) => lower(value)),
   textFilter('upper', [], (value) => upper(value)),
   textFilter('title', [], (value) => title(value)),
@@ -251,9 +282,13 @@ export const STRING_FILTERS: readonly [string, Filter][] = [
     2,
   ),
   textFilter('trim', ['chars'], (value, chars) => strip(value, 'both', chars)),
-  textFilter('truncate', ['length', 'killwords', 'end', 'leeway'], truncate),
+  [
+    'truncate',
+    (value, args, kwargs) =>
+      truncate(value, bind('truncate', ['length', 'killwords', 'end', 'leeway'], 0, args, kwargs)),
+  ],
   textFilter('wordcount', [], (value) => textOf(value).match(/[\p{L}\p{N}_]+/gu)?.length ?? 0),
-  textFilter('wordwrap', ['width', 'break_long_words', 'wrapstring', 'break_on_hyphens'], wordwrap),
+  strictTextFilter('wordwrap', ['width', 'break_long_words', 'wrapstring', 'break_on_hyphens'], wordwrap),
   ['urlencode', (value) => urlencode(value)],
   ['xmlattr', (value, args, kwargs) => xmlattr(value, bind('xmlattr', ['autospace'], 0, args, kwargs)[0])],
   [

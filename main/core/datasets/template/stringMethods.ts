@@ -7,7 +7,6 @@ import { getSlice, iterate } from './operators.ts';
 import {
   StrBuilder,
   Tagged,
-  asMarkup,
   concat,
   isMarkup,
   isStr,
@@ -510,5 +509,5 @@ export const STR_METHODS = new Map<string, StrMethod>([
 /** Reverses by code points. */
 export function reverse(value: Str): Str {
   const reversed = getSlice(value, { start: null, stop: null, step: -1 });
-  return reversed !== undefined && isStr(reversed) ? reversed : asMarkup(value);
+  return isStr(reversed) ? reversed : value;
 }

@@ -78,7 +78,6 @@ class Supervisor {
   readonly #eosToken: string;
   readonly #pieces: Piece[];
   readonly #isSupervised: Uint8Array;
-  readonly #why: Why[];
   /** Index of WHY_ORDER for each UTF-16 unit. */
   readonly #whyAt: Uint8Array;
 
@@ -91,7 +90,6 @@ class Supervisor {
     this.#pieces = settle(piecesOf(traced), trace);
     this.#isSupervised = new Uint8Array(this.#text.length);
     this.#whyAt = new Uint8Array(this.#text.length);
-    this.#why = WHY_ORDER;
   }
 
   run(options: SupervisionOptions): Supervised {
@@ -116,7 +114,7 @@ class Supervisor {
   }
 
   #setWhy(start: number, end: number, why: Why): void {
-    this.#whyAt.fill(this.#why.indexOf(why), start, end);
+    this.#whyAt.fill(WHY_ORDER.indexOf(why), start, end);
   }
 
   #isAssistant(turn: number): boolean {
@@ -261,38 +259,62 @@ class Supervisor {
   }
 
   #result(): Supervised {
-    const supervised: [number, number][] = [];
-    const origins: OriginRun[] = [];
-    const numMessages = this.#trace.turns.filter((turn) => turn.isExplicit).length;
-    let point = 0;
-    let pieceIndex = 0;
-    let run: { start: number; why: number; turn: number } | undefined;
-    let spanStart = -1;
-    const closeRun = (end: number): void => {
-      if (!run || run.start === end) return;
-      const message = run.turn > 0 && run.turn <= numMessages ? { message: run.turn - 1 } : {};
-      origins.push({ start: run.start, end, why: this.#why[run.why] ?? 'template', ...message });
-    };
-    for (let unit = 0; unit < this.#text.length; unit++, point++) {
-      while ((this.#pieces[pieceIndex]?.end ?? Infinity) <= unit) pieceIndex++;
-      const turn = this.#pieces[pieceIndex]?.turn ?? 0;
-      const why = this.#whyAt[unit] ?? 0;
-      if (!run || run.why !== why || run.turn !== turn) {
-        closeRun(point);
-        run = { start: point, why, turn };
-      }
-      const isOn = this.#isSupervised[unit] === 1;
-      if (isOn && spanStart === -1) spanStart = point;
-      else if (!isOn && spanStart !== -1) {
-        supervised.push([spanStart, point]);
-        spanStart = -1;
-      }
-      if (isPairStart(this.#text, unit)) unit++;
-    }
-    closeRun(point);
-    if (spanStart !== -1) supervised.push([spanStart, point]);
+    const toPoint = pointCounter(this.#text);
+    const origins = this.#runs().map(({ start, end, why, message }) => ({
+      start: toPoint(start),
+      end: toPoint(end),
+      why,
+      ...(message === undefined ? {} : { message }),
+    }));
+    const toSpanPoint = pointCounter(this.#text);
+    const supervised = this.#spans().map(([start, end]): [number, number] => [toSpanPoint(start), toSpanPoint(end)]);
     return { text: this.#text, supervised, origins };
   }
+
+  /** The mask as [start, end) in UTF-16 units. */
+  #spans(): [number, number][] {
+    const mask = this.#isSupervised;
+    const spans: [number, number][] = [];
+    for (let start = mask.indexOf(1); start !== -1; ) {
+      const stop = mask.indexOf(0, start);
+      const end = stop === -1 ? mask.length : stop;
+      spans.push([start, end]);
+      start = mask.indexOf(1, end);
+    }
+    return spans;
+  }
+
+  /** What each stretch of text is, in UTF-16 units. */
+  #runs(): { start: number; end: number; why: Why; message: number | undefined }[] {
+    const whyAt = this.#whyAt;
+    const numMessages = this.#trace.turns.filter((turn) => turn.isExplicit).length;
+    const runs: { start: number; end: number; why: Why; message: number | undefined }[] = [];
+    for (const piece of this.#pieces) {
+      const message = piece.turn > 0 && piece.turn <= numMessages ? piece.turn - 1 : undefined;
+      for (let start = piece.start; start < piece.end; ) {
+        const code = whyAt[start] ?? 0;
+        let end = start + 1;
+        while (end < piece.end && whyAt[end] === code) end++;
+        const why = WHY_ORDER[code] ?? 'template';
+        const last = runs.at(-1);
+        if (last?.why === why && last.message === message) last.end = end;
+        else runs.push({ start, end, why, message });
+        start = end;
+      }
+    }
+    return runs;
+  }
+}
+
+/** Code point index of UTF-16 offsets that are asked for in rising order. */
+export function pointCounter(text: string): (unit: number) => number {
+  if (!/[\ud800-\udbff][\udc00-\udfff]/.test(text)) return (unit) => unit;
+  let at = 0;
+  let numPairs = 0;
+  return (unit) => {
+    for (; at < unit; at++) if (isPairStart(text, at)) numPairs++;
+    return unit - numPairs;
+  };
 }
 
 const WHY_ORDER: Why[] = [

@@ -4,7 +4,7 @@ import { binary, compare, contains, equal, isNumber } from './operators.ts';
 import { toStr } from './print.ts';
 import { isLower, isUpper } from './stringMethods.ts';
 import { isMarkup, isStr, textOf } from './taggedString.ts';
-import { Callable, Dict, Float, Iter, Tuple, Undefined } from './values.ts';
+import { Callable, Dict, Float, Iter, Tuple, Undefined, hash } from './values.ts';
 import type { Value } from './values.ts';
 import type { CompareOperator } from './ast.ts';
 import { FILTER_NAMES } from './filters.ts';
@@ -74,8 +74,8 @@ const TESTS: ReadonlyMap<string, Test> = new Map<string, Test>([
   ['upper', is((value) => isUpper(textOf(toStr(value))))],
   ['sameas', (value, args) => isSame(value, required(args))],
   ['in', (value, args) => contains(required(args), value)],
-  ['filter', is((value) => isStr(value) && FILTER_NAMES.has(textOf(value)))],
-  ['test', is((value): boolean => isStr(value) && TESTS.has(textOf(value)))],
+  ['filter', is((value) => FILTER_NAMES.has(hash(value)))],
+  ['test', is((value): boolean => TESTS.has(String(hash(value))))],
   ['eq', comparison('==')],
   ['equalto', comparison('==')],
   ['==', comparison('==')],

@@ -113,11 +113,17 @@ function identity(value: object): number {
 
 /** What a missing name or attribute gives: prints empty, is false, and fails when used further. */
 export class Undefined {
-  readonly message: string;
+  readonly #describe: string | (() => string);
   readonly pythonType: string;
-  constructor(message: string, pythonType = 'UndefinedError') {
-    this.message = message;
+
+  /** A message that costs something to put together is given as a function: most are never read. */
+  constructor(message: string | (() => string), pythonType = 'UndefinedError') {
+    this.#describe = message;
     this.pythonType = pythonType;
+  }
+
+  get message(): string {
+    return typeof this.#describe === 'string' ? this.#describe : this.#describe();
   }
 }
 
@@ -181,7 +187,7 @@ export class Callable extends PyObject {
   }
 
   toRepr(): string {
-    return `<${this.typeName} ${this.name}>`;
+    throw typeError(`'${this.name}' is printed with its address, which differs on every run: was a call meant?`);
   }
 }
 
