@@ -19,7 +19,12 @@ interface Case {
 }
 
 const { values: options } = parseArgs({
-  options: { seed: { type: 'string', default: '1' }, count: { type: 'string', default: '5000' }, show: { type: 'string', default: '20' }, errors: { type: 'boolean', default: false } },
+  options: {
+    seed: { type: 'string', default: '1' },
+    count: { type: 'string', default: '5000' },
+    show: { type: 'string', default: '20' },
+    errors: { type: 'boolean', default: false },
+  },
 });
 
 function ours(template: string, context: Record<string, Value>): { text?: string; error?: string } {
@@ -48,7 +53,9 @@ function sameError(wanted: string | undefined, got: string | undefined): boolean
 
 async function main(): Promise<number> {
   const script = new URL('fuzzTemplates.py', import.meta.url).pathname;
-  const python = spawn('python3', [script, options.seed, options.count], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const python = spawn('python3', [script, options.seed, options.count], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   let context: Record<string, Value> | undefined;
   let numCases = 0;
   const differences: string[] = [];
@@ -56,7 +63,9 @@ async function main(): Promise<number> {
     if (!context) {
       const { variables } = JSON.parse(line) as { variables: string };
       const parsed = parsePythonJson(variables);
-      context = Object.fromEntries(parsed instanceof Dict ? [...parsed.entries()].map(([k, v]) => [String(k), v]) : []);
+      context = Object.fromEntries(
+        parsed instanceof Dict ? [...parsed.entries()].map(([k, v]) => [String(k), v]) : [],
+      );
       continue;
     }
     const wanted = JSON.parse(line) as Case;
@@ -64,7 +73,13 @@ async function main(): Promise<number> {
     numCases++;
     const isSame = wanted.text === undefined ? sameError(wanted.error, got.error) : got.text === wanted.text;
     if (!isSame) {
-      differences.push(JSON.stringify({ template: wanted.template, python: wanted.text ?? wanted.error, ours: got.text ?? got.error }));
+      differences.push(
+        JSON.stringify({
+          template: wanted.template,
+          python: wanted.text ?? wanted.error,
+          ours: got.text ?? got.error,
+        }),
+      );
     }
   }
   for (const difference of differences.slice(0, Number(options.show))) console.log(difference);

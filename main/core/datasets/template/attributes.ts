@@ -40,7 +40,9 @@ export function getSubscript(object: Value, key: Value): Value {
 
 /** The `attr` filter: an attribute, never an item. */
 export function onlyAttribute(object: Value, name: string): Value {
-  return orElse(object instanceof Undefined ? undefined : attributeOf(object, name), () => missingAttribute(object, name));
+  return orElse(object instanceof Undefined ? undefined : attributeOf(object, name), () =>
+    missingAttribute(object, name),
+  );
 }
 
 function attributeOf(object: Value, name: string): Value | undefined {

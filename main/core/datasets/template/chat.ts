@@ -1,5 +1,4 @@
 /** The variables that transformers gives a chat template, from a row as it stands: nothing is repaired. */
-import { JsonError, parsePythonJson } from '../pythonJson.ts';
 import { TemplateError, typeError, valueError } from './errors.ts';
 import type { Context } from './template.ts';
 import { isStr, textOf } from './taggedString.ts';
@@ -46,20 +45,4 @@ function namedValues(value: Value): Record<string, Value> {
   return Object.fromEntries(
     [...value.entries()].map(([name, item]) => [isStr(name) ? textOf(name) : '', item]),
   );
-}
-
-/** Reads `K=V` of the command line: V as JSON where it is, else as text. Throws Error naming the argument. */
-export function parseTemplateArgument(argument: string): [name: string, value: Value] {
-  const at = argument.indexOf('=');
-  const name = argument.slice(0, at);
-  if (at === -1 || !/^[A-Za-z_]\w*$/.test(name)) {
-    throw new Error(`the template argument '${argument}' is not of the form name=value`);
-  }
-  const text = argument.slice(at + 1);
-  try {
-    return [name, parsePythonJson(text)];
-  } catch (error) {
-    if (error instanceof JsonError) return [name, text];
-    throw error;
-  }
 }

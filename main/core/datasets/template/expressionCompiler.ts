@@ -3,15 +3,7 @@ import { call, getAttribute, getSubscript, spreadArguments, spreadNamed } from '
 import { NO_KWARGS } from './arguments.ts';
 import type { CallArguments, Expression } from './ast.ts';
 import { runFilter } from './filters.ts';
-import {
-  binary,
-  compare,
-  concatAll,
-  failUndefined,
-  getSlice,
-  negate,
-  positive,
-} from './operators.ts';
+import { binary, compare, concatAll, failUndefined, getSlice, negate, positive } from './operators.ts';
 import type { Runtime, Scope } from './runtime.ts';
 import { Tagged } from './taggedString.ts';
 import { runTest } from './tests.ts';

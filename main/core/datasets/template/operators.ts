@@ -363,7 +363,9 @@ export function getSlice(value: Value, slice: Slice): Value {
   if (isStr(value)) return sliceStr(value, slice);
   const items = sliceable(value);
   if (!items) {
-    throw typeError(value instanceof Dict ? "unhashable type: 'slice'" : `'${typeName(value)}' object is not subscriptable`);
+    throw typeError(
+      value instanceof Dict ? "unhashable type: 'slice'" : `'${typeName(value)}' object is not subscriptable`,
+    );
   }
   const picked = sliceIndices(slice, items.length).map((i) => items[i] ?? null);
   if (value instanceof Tuple) return new Tuple(picked);

@@ -45,7 +45,10 @@ function strictTextFilter(...[name, names, apply]: Parameters<typeof textFilter>
       if (value instanceof Undefined) failUndefined(value);
       if (!isStr(value)) {
         if (name === 'indent' && !Array.isArray(value)) binary('+', value, '\n');
-        throw new TemplateError('AttributeError', `'${typeName(value)}' object has no attribute 'splitlines'`);
+        throw new TemplateError(
+          'AttributeError',
+          `'${typeName(value)}' object has no attribute 'splitlines'`,
+        );
       }
       return apply(value, ...bind(name, names, 0, args, kwargs));
     },

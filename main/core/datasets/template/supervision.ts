@@ -267,7 +267,10 @@ class Supervisor {
       ...(message === undefined ? {} : { message }),
     }));
     const toSpanPoint = pointCounter(this.#text);
-    const supervised = this.#spans().map(([start, end]): [number, number] => [toSpanPoint(start), toSpanPoint(end)]);
+    const supervised = this.#spans().map(([start, end]): [number, number] => [
+      toSpanPoint(start),
+      toSpanPoint(end),
+    ]);
     return { text: this.#text, supervised, origins };
   }
 
@@ -275,7 +278,7 @@ class Supervisor {
   #spans(): [number, number][] {
     const mask = this.#isSupervised;
     const spans: [number, number][] = [];
-    for (let start = mask.indexOf(1); start !== -1; ) {
+    for (let start = mask.indexOf(1); start !== -1;) {
       const stop = mask.indexOf(0, start);
       const end = stop === -1 ? mask.length : stop;
       spans.push([start, end]);
@@ -291,7 +294,7 @@ class Supervisor {
     const runs: { start: number; end: number; why: Why; message: number | undefined }[] = [];
     for (const piece of this.#pieces) {
       const message = piece.turn > 0 && piece.turn <= numMessages ? piece.turn - 1 : undefined;
-      for (let start = piece.start; start < piece.end; ) {
+      for (let start = piece.start; start < piece.end;) {
         const code = whyAt[start] ?? 0;
         let end = start + 1;
         while (end < piece.end && whyAt[end] === code) end++;

@@ -187,7 +187,9 @@ export class Callable extends PyObject {
   }
 
   toRepr(): string {
-    throw typeError(`'${this.name}' is printed with its address, which differs on every run: was a call meant?`);
+    throw typeError(
+      `'${this.name}' is printed with its address, which differs on every run: was a call meant?`,
+    );
   }
 }
 
