@@ -106,6 +106,6 @@ export function queryPlan(db: Db, sql: string, parameters: unknown[] = []): stri
 /** @throws where the query would read a whole table or sort without an index. */
 export function assertIndexed(db: Db, sql: string, parameters: unknown[] = []): void {
   const plan = queryPlan(db, sql, parameters);
-  const bad = plan.find((step) => /^SCAN (?!.*USING (COVERING )?INDEX)|USE TEMP B-TREE/.test(step));
+  const bad = plan.find((step) => /^SCAN (?!\(|.*USING (COVERING )?INDEX)|USE TEMP B-TREE/.test(step));
   if (bad !== undefined) throw new Error(`not served by an index: ${bad}\n${plan.join('\n')}\n${sql}`);
 }

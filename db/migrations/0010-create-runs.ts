@@ -2,7 +2,7 @@ import type { Db } from '../connection.ts';
 
 /**
  * Runs and everything that belongs to one. `runMetrics` holds every value as it came; `runRollups` holds
- * min/max/sum over blocks of 64, 4096 and 262144 steps, kept as values arrive, so that a chart reads thousands of
+ * min/max/sum over blocks of 16 to 65536 steps, kept as values arrive, so that a chart reads thousands of
  * rows instead of millions and shows every spike.
  */
 export function up(db: Db): void {
@@ -26,9 +26,11 @@ export function up(db: Db): void {
       kernels TEXT,
       preflight TEXT,
       folder TEXT NOT NULL,
-      steps INTEGER NOT NULL,
-      stepsDone INTEGER NOT NULL DEFAULT 0,
+      engine TEXT,
+      plannedSteps INTEGER NOT NULL,
+      steps INTEGER NOT NULL DEFAULT 0,
       checkpointStep INTEGER,
+      checkpointPath TEXT,
       firstLoss REAL,
       lastLoss REAL,
       evalLossBefore REAL,
