@@ -1,12 +1,14 @@
 import type { Client } from './client.ts';
 import { datasetChannels } from './datasets.ts';
 import { packingChannels } from './packing.ts';
+import { runChannels } from './runs.ts';
 import { systemChannels } from './system.ts';
 
 /** Everything that the core answers. A new capability adds its file here. */
 export const contract = {
   ...datasetChannels,
   ...packingChannels,
+  ...runChannels,
   ...systemChannels,
 };
 

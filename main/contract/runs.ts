@@ -1,0 +1,220 @@
+import { z } from 'zod';
+import { call, stream } from './channel.ts';
+import { recipeSchema } from './recipe.ts';
+
+export const runStatuses = ['queued', 'running', 'paused', 'completed', 'stopped', 'failed'] as const;
+export type RunStatus = (typeof runStatuses)[number];
+
+const id = z.string().min(1);
+const loss = z.number();
+
+/** One line of the history. Losses are token-weighted means over the first and last max(1, 5 %) of the steps. */
+export const runSummary = z.object({
+  id,
+  name: z.string(),
+  status: z.enum(runStatuses),
+  /** Why it stopped or failed. */
+  reason: z.string().optional(),
+  /** Optimizer updates taken, of those planned. */
+  steps: z.int(),
+  plannedSteps: z.int(),
+  firstLoss: loss.optional(),
+  lastLoss: loss.optional(),
+  evalLossBefore: loss.optional(),
+  evalLossAfter: loss.optional(),
+  /** Real tokens (no padding) per second of computing. */
+  tokensPerSecond: z.number().optional(),
+  createdAtMs: z.int(),
+  startedAtMs: z.int().optional(),
+  endedAtMs: z.int().optional(),
+  archived: z.boolean(),
+  tags: z.array(z.string()),
+});
+export type RunSummary = z.infer<typeof runSummary>;
+
+export const runHashes = z.object({
+  recipe: z.string(),
+  dataset: z.string(),
+  cache: z.string(),
+  plan: z.string(),
+});
+
+/** What the plan holds: the packing's totals, and how many examples are held out. */
+export const runPlan = z.object({
+  strategy: z.string(),
+  budget: z.int(),
+  examples: z.int(),
+  evalExamples: z.int(),
+  bins: z.int(),
+  steps: z.int(),
+  tokens: z.int(),
+  positions: z.int(),
+  fill: z.number(),
+  dropped: z.object({ overlong: z.int(), nothingToLearn: z.int() }),
+  truncated: z.object({ examples: z.int(), tokens: z.int() }),
+});
+export type RunPlan = z.infer<typeof runPlan>;
+
+export const preflightItem = z.object({
+  name: z.string(),
+  status: z.enum(['pass', 'warn', 'stop']),
+  message: z.string(),
+  hint: z.string().optional(),
+});
+export const preflight = z.object({
+  ok: z.boolean(),
+  items: z.array(preflightItem),
+  steps: z.int(),
+  /** Bytes by part, and `total`; empty where the data or the model could not be read. */
+  memory: z.record(z.string(), z.number()),
+  /** Forecast from measured runs of this model on this device; absent where there is none yet. */
+  seconds: z.number().optional(),
+});
+export type Preflight = z.infer<typeof preflight>;
+export type PreflightItem = z.infer<typeof preflightItem>;
+
+export const runEvent = z.object({
+  atMs: z.int(),
+  step: z.int().optional(),
+  kind: z.string(),
+  data: z.record(z.string(), z.unknown()),
+});
+export type RunEvent = z.infer<typeof runEvent>;
+
+export const evaluation = z.object({ step: z.int(), phase: z.string(), loss, tokens: z.int() });
+
+export const runDetail = runSummary.extend({
+  recipe: z.record(z.string(), z.unknown()),
+  hashes: runHashes,
+  plan: runPlan,
+  device: z.string().optional(),
+  kernels: z.array(z.record(z.string(), z.unknown())),
+  preflight: preflight.optional(),
+  events: z.array(runEvent),
+  evaluations: z.array(evaluation),
+  checkpointStep: z.int().optional(),
+  activeMs: z.number(),
+  folder: z.string(),
+  notes: z.string(),
+});
+export type RunDetail = z.infer<typeof runDetail>;
+
+export const runStep = z.object({
+  step: z.int(),
+  atMs: z.int(),
+  loss,
+  gradNorm: z.number(),
+  learningRate: z.number(),
+  supervisedTokens: z.int(),
+  realTokens: z.int(),
+  /** Positions computed, padding included. */
+  positions: z.int(),
+  milliseconds: z.number(),
+});
+export type RunStep = z.infer<typeof runStep>;
+
+export const runMetrics = ['loss', 'gradNorm', 'learningRate', 'tokensPerSecond', 'milliseconds'] as const;
+export type RunMetric = (typeof runMetrics)[number];
+
+const numbers = z.instanceof<typeof Float64Array<ArrayBufferLike>>(Float64Array);
+
+/** Columns of equal length. Where `blockSteps` is 1 the three value columns are equal: nothing was merged. */
+const series = z.object({
+  runId: id,
+  metric: z.enum(runMetrics),
+  blockSteps: z.int(),
+  steps: numbers,
+  minimum: numbers,
+  maximum: numbers,
+  mean: numbers,
+});
+export type Series = z.infer<typeof series>;
+
+export const runUpdate = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('run'), run: runSummary }),
+  z.object({ kind: z.literal('step'), runId: id, step: runStep }),
+  z.object({ kind: z.literal('event'), runId: id, event: runEvent }),
+  z.object({
+    kind: z.literal('progress'),
+    runId: id,
+    what: z.string(),
+    done: z.number(),
+    total: z.number().optional(),
+  }),
+]);
+export type RunUpdate = z.infer<typeof runUpdate>;
+
+export const runCommands = ['pause', 'stop', 'checkpoint', 'profile'] as const;
+
+const one = z.object({ id });
+const aRun = z.object({ run: runSummary });
+const ok = z.object({ ok: z.literal(true) });
+
+/** A run may be named by its id, by an unambiguous beginning of it, by its name, or as `latest`. */
+export const runChannels = {
+  'runs:preflight': call({ args: z.object({ recipe: recipeSchema }), result: preflight }),
+  'runs:create': call({
+    args: z.object({
+      recipe: recipeSchema,
+      /** Benchmark runs are not listed. */
+      kind: z.enum(['train', 'benchmark']).default('train'),
+      /** Trains on this many examples only, drawn by the recipe's seed. */
+      maxExamples: z.int().positive().optional(),
+    }),
+    result: aRun,
+  }),
+  'runs:list': call({
+    args: z.object({ search: z.string().optional(), archived: z.boolean().default(false) }),
+    result: z.object({ runs: z.array(runSummary) }),
+  }),
+  'runs:show': call({ args: one, result: z.object({ run: runDetail }) }),
+  /** Sent to the engine that trains it; answered when the engine has done it. */
+  'runs:command': call({ args: one.extend({ command: z.enum(runCommands) }), result: aRun }),
+  /** A paused run goes on; an ended one starts again from its newest checkpoint. */
+  'runs:resume': call({ args: one, result: aRun }),
+  'runs:series': call({
+    args: z.object({
+      ids: z.array(id).min(1),
+      metric: z.enum(runMetrics),
+      maxPoints: z.int().positive().default(2000),
+      fromStep: z.int().optional(),
+      toStep: z.int().optional(),
+    }),
+    result: z.object({ series: z.array(series) }),
+  }),
+  'runs:tag': call({ args: one.extend({ tags: z.array(z.string().min(1).max(100)) }), result: ok }),
+  'runs:note': call({ args: one.extend({ text: z.string() }), result: ok }),
+  'runs:archive': call({
+    args: z.object({ ids: z.array(id).min(1), archived: z.boolean().default(true) }),
+    result: ok,
+  }),
+  'runs:compare': call({
+    args: z.object({ ids: z.array(id).min(2) }),
+    result: z.object({
+      differences: z.array(z.object({ field: z.string(), values: z.array(z.unknown()) })),
+      results: z.array(runSummary),
+    }),
+  }),
+  'runs:profile': call({ args: one, result: z.object({ profile: z.record(z.string(), z.unknown()) }) }),
+  'runs:report': call({
+    args: z.object({ ids: z.array(id).min(1) }),
+    result: z.object({ html: z.string() }),
+  }),
+  'runs:export': call({
+    args: one.extend({ folder: z.string().min(1) }),
+    result: z.object({ files: z.array(z.string()) }),
+  }),
+  'runs:generate': call({
+    args: z.object({
+      /** A run, or a model folder. */
+      model: z.string().min(1),
+      prompt: z.string(),
+      tokens: z.int().positive().default(128),
+      temperature: z.number().nonnegative().default(0),
+      seed: z.int().nonnegative().default(0),
+    }),
+    result: z.object({ text: z.string() }),
+  }),
+  /** Updates of one run, or of all. Dropped updates are reported: read the run again. */
+  'runs:watch': stream({ args: z.object({ id: id.optional() }), event: runUpdate, limit: 4096 }),
+};
