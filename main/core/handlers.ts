@@ -4,14 +4,18 @@ import type { CoreContext } from './context.ts';
 import { Datasets } from './datasets/datasets.ts';
 import { datasetHandlers } from './datasets/handlers.ts';
 import { packingHandlers } from './packing/handlers.ts';
+import { runHandlers } from './runs/handlers.ts';
+import { Runs } from './runs/runs.ts';
 import { systemHandlers } from './system/handlers.ts';
 
 /** Every capability's handlers; a missing or extra channel is a type error here. */
 export function createHandlers(context: CoreContext): Handlers<CoreContract> {
   const datasets = new Datasets(context);
+  const runs = new Runs(context, datasets);
   return {
     ...datasetHandlers(datasets),
     ...packingHandlers(datasets),
+    ...runHandlers(runs),
     ...systemHandlers(context),
   };
 }

@@ -1,0 +1,192 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { TesseraError } from '../../contract/errors.ts';
+import type { Log } from '../log.ts';
+import { engineBinary } from './binary.ts';
+import { nextEngineState, type EngineSignal, type EngineState } from './engineState.ts';
+import { onLines } from './lines.ts';
+import { engineEvent, protocolVersion, type EngineCommand, type EngineEvent } from './protocol.ts';
+
+export interface EngineOptions {
+  /** What it is called in the log. */
+  name: string;
+  /** Arguments of the native program, its subcommand first. */
+  args: string[];
+  log: Log;
+  onEvent: (event: EngineEvent) => void;
+  env?: NodeJS.ProcessEnv;
+}
+
+/** How an engine ended. `error` is what it said of itself, else what its exit tells. */
+export interface EngineExit {
+  ok: boolean;
+  error?: { code: string; message: string; hint?: string };
+}
+
+const maxLineLength = 64 * 1024 * 1024;
+const keptLogLines = 20;
+
+/** The wrapper of one native process: spawns it, speaks JSON Lines with it, ends it within a limit. */
+export class EngineProcess {
+  state: EngineState = { kind: 'stopped' };
+  readonly exited: Promise<EngineExit>;
+  private readonly child: ChildProcess;
+  private readonly options: EngineOptions;
+  private readonly lastLog: string[] = [];
+  private failure: EngineExit['error'];
+
+  constructor(options: EngineOptions) {
+    this.options = options;
+    this.child = spawn(engineBinary(), options.args, {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      // Not in the terminal's process group: a Ctrl-C there goes to the command, which asks the core.
+      detached: true,
+      env: { ...process.env, ...options.env },
+    });
+    if (this.child.pid !== undefined) this.signal({ kind: 'spawned', pid: this.child.pid });
+    if (this.child.stdout) onLines(this.child.stdout, maxLineLength, (line) => this.receive(line));
+    if (this.child.stderr) onLines(this.child.stderr, maxLineLength, (line) => this.keepLog(line));
+    // A write that races with its exit is answered by the exit.
+    this.child.stdin?.on('error', () => undefined);
+    this.exited = new Promise((resolve) => {
+      this.child.once('error', (error) => {
+        resolve({
+          ok: false,
+          error: { code: 'engineStart', message: `the engine could not be started: ${error.message}` },
+        });
+      });
+      this.child.once('close', (code, signal) => {
+        const ok = code === 0 && this.failure === undefined;
+        const exit: EngineExit = ok ? { ok } : { ok, error: this.failure ?? this.describeExit(code, signal) };
+        this.signal({ kind: 'exited', ok, reason: exit.error?.message ?? '' });
+        resolve(exit);
+      });
+    });
+  }
+
+  get pid(): number | undefined {
+    return this.child.pid;
+  }
+
+  send(command: EngineCommand, fields: Record<string, unknown> = {}): void {
+    this.child.stdin?.write(`${JSON.stringify({ command, ...fields })}\n`);
+  }
+
+  /** Asks it to finish its step and save; after `limitMs` it is killed. Resolves when it is gone. */
+  async stop(limitMs: number): Promise<EngineExit> {
+    this.signal({ kind: 'stopAsked' });
+    this.send('stop');
+    const timer = setTimeout(() => {
+      this.failure ??= {
+        code: 'engineSilent',
+        message: `the engine did not stop within ${limitMs / 1000} s and was killed`,
+        hint: 'The run goes on from its newest checkpoint: resume it.',
+      };
+      this.kill();
+    }, limitMs);
+    try {
+      return await this.exited;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  kill(): void {
+    this.child.kill('SIGKILL');
+  }
+
+  private signal(signal: EngineSignal): void {
+    this.state = nextEngineState(this.state, signal);
+  }
+
+  private receive(line: string): void {
+    if (line.trim() === '') return;
+    const event = parseEvent(line);
+    if (event === undefined) {
+      this.keepLog(`(stdout) ${line.slice(0, 500)}`);
+      return;
+    }
+    if (event.event === 'hello') {
+      if (event.protocol !== protocolVersion) this.refuse(event.protocol);
+      this.signal({ kind: 'hello' });
+    } else if (event.event === 'step') {
+      this.signal({ kind: 'step', step: event.step });
+    } else if (event.event === 'error') {
+      const { code, message, hint, rank } = event;
+      const where = rank === undefined ? '' : `rank ${rank}: `;
+      this.failure = { code, message: where + message, ...(typeof hint === 'string' && { hint }) };
+    }
+    this.options.onEvent(event);
+  }
+
+  private refuse(theirs: number): void {
+    this.failure = {
+      code: 'engineProtocol',
+      message: `the engine speaks protocol ${theirs}, this program ${protocolVersion}`,
+      hint: 'Build or install both from the same version.',
+    };
+    this.kill();
+  }
+
+  private keepLog(line: string): void {
+    this.lastLog.push(line);
+    if (this.lastLog.length > keptLogLines) this.lastLog.shift();
+    this.options.log(`[${this.options.name} ${this.child.pid ?? '?'}] ${line}`);
+  }
+
+  private describeExit(code: number | null, signal: NodeJS.Signals | null): NonNullable<EngineExit['error']> {
+    const last = this.lastLog.at(-1);
+    return {
+      code: 'engineDied',
+      message: `the engine ${signal === null ? `ended with exit code ${String(code)}` : `was killed by ${signal}`}${last === undefined ? '' : `; its last words: ${last}`}`,
+      hint: 'Resume the run: it goes on from its newest checkpoint.',
+    };
+  }
+}
+
+function parseEvent(line: string): EngineEvent | undefined {
+  try {
+    const parsed = engineEvent.safeParse(JSON.parse(line));
+    return parsed.success ? parsed.data : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Runs the native program to its end and returns the one JSON value that it prints. */
+export async function runEngine(
+  args: string[],
+  options: { input?: string; signal?: AbortSignal } = {},
+): Promise<unknown> {
+  const child = spawn(engineBinary(), [...args, '--json'], {
+    ...(options.signal && { signal: options.signal }),
+  });
+  let out = '';
+  let log = '';
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (out += chunk));
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (log = (log + chunk).slice(-4000)));
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(options.input ?? '');
+  const code = await new Promise<number | string>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (status, signal) => resolve(status ?? signal ?? 'unknown'));
+  });
+  const value = lastJson(out);
+  const failure = (value as { error?: { code: string; message: string; hint?: string } } | undefined)?.error;
+  if (failure !== undefined) throw new TesseraError(failure.code, failure.message, failure.hint);
+  if (code !== 0 || value === undefined) {
+    const last = log.trim().split('\n').at(-1) ?? '';
+    throw new TesseraError('engineFailed', `tessera-engine ${args[0] ?? ''} ended with ${code}: ${last}`);
+  }
+  return value;
+}
+
+function lastJson(out: string): unknown {
+  for (const text of [out, out.trim().split('\n').at(-1) ?? '']) {
+    try {
+      return JSON.parse(text) as unknown;
+    } catch {
+      // A stream of lines: the last one is the result.
+    }
+  }
+  return undefined;
+}

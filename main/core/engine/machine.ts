@@ -1,0 +1,43 @@
+import { z } from 'zod';
+import { runEngine } from './engineProcess.ts';
+
+const kernel = z.looseObject({
+  operation: z.string(),
+  reason: z.string().default(''),
+  slow: z.boolean().default(false),
+  device: z.string().optional(),
+});
+
+const device = z.looseObject({
+  /** `cpu`, `cuda:0`, … */
+  device: z.string(),
+  name: z.string().optional(),
+  memoryBytes: z.number().optional(),
+  freeBytes: z.number().optional(),
+});
+
+const hello = z.looseObject({
+  protocol: z.int(),
+  version: z.string(),
+  devices: z.array(device),
+  backends: z.array(z.string()).default(['cpu']),
+  libraries: z.record(z.string(), z.unknown()).default({}),
+  kernels: z.array(kernel).default([]),
+});
+export type Machine = z.infer<typeof hello>;
+
+/** What the engine finds on this machine. @throws {TesseraError} `noEngine`, or what the engine says */
+export async function readMachine(): Promise<Machine> {
+  return hello.parse(await runEngine(['hello']));
+}
+
+/** `auto` becomes the first GPU, else the CPU. */
+export function chooseDevice(machine: Machine, wanted: string): string {
+  if (wanted !== 'auto') return wanted;
+  return machine.devices.find(({ device: name }) => name.startsWith('cuda'))?.device ?? 'cpu';
+}
+
+/** `cuda:0,1` are two ranks. */
+export function numRanks(chosen: string): number {
+  return chosen.split(',').length;
+}

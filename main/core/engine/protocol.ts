@@ -1,0 +1,57 @@
+import { z } from 'zod';
+
+export const protocolVersion = 1;
+
+/** What the engine writes on stdout, one JSON object a line. Fields that are not named here are kept. */
+const step = z.int().nonnegative();
+
+export const helloEvent = z.looseObject({
+  event: z.literal('hello'),
+  protocol: z.int(),
+  version: z.string(),
+  devices: z.array(z.looseObject({})).default([]),
+  libraries: z.unknown().optional(),
+  kernels: z.array(z.record(z.string(), z.unknown())).default([]),
+});
+export type Hello = z.infer<typeof helloEvent>;
+
+export const engineEvent = z.discriminatedUnion('event', [
+  helloEvent,
+  z.looseObject({
+    event: z.literal('progress'),
+    what: z.string(),
+    done: z.number(),
+    total: z.number().optional(),
+  }),
+  z.looseObject({
+    event: z.literal('step'),
+    step,
+    steps: z.int(),
+    loss: z.number(),
+    gradNorm: z.number(),
+    learningRate: z.number(),
+    supervisedTokens: z.int(),
+    realTokens: z.int(),
+    positions: z.int(),
+    milliseconds: z.number(),
+    atMs: z.number(),
+  }),
+  z.looseObject({ event: z.literal('eval'), step, phase: z.string(), loss: z.number(), tokens: z.int() }),
+  z.looseObject({ event: z.literal('checkpoint'), step, path: z.string() }),
+  z.looseObject({ event: z.literal('paused'), step: step.optional() }),
+  z.looseObject({ event: z.literal('resumed'), step: step.optional() }),
+  z.looseObject({ event: z.literal('profile'), step: step.optional() }),
+  z.looseObject({ event: z.literal('telemetry'), atMs: z.number() }),
+  z.looseObject({ event: z.literal('warning'), message: z.string() }),
+  z.looseObject({ event: z.literal('done'), step: step.optional(), reason: z.string().optional() }),
+  z.looseObject({
+    event: z.literal('error'),
+    code: z.string(),
+    message: z.string(),
+    hint: z.string().nullish(),
+    rank: z.int().optional(),
+  }),
+]);
+export type EngineEvent = z.infer<typeof engineEvent>;
+
+export type EngineCommand = 'pause' | 'resume' | 'stop' | 'checkpoint' | 'profile';

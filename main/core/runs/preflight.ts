@@ -1,0 +1,176 @@
+import { existsSync, readFileSync, statfsSync, statSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { toErrorBody } from '../../contract/errors.ts';
+import type { Recipe } from '../../contract/recipe.ts';
+import type { Preflight, PreflightItem } from '../../contract/runs.ts';
+import type { Machine } from '../engine/machine.ts';
+import { availableMemory } from '../system/doctor.ts';
+import type { PlannedRun } from './planRun.ts';
+
+/** What is known of a run before it starts; a part that failed carries its error instead. */
+export interface PreflightFacts {
+  recipe: Recipe;
+  machine: Machine;
+  device: string;
+  plan: PlannedRun | Error;
+  /** Bytes by part, from the engine that would run it. */
+  memory: Record<string, number> | Error;
+  /** From earlier runs of this model on this device. */
+  secondsPerPosition: number | undefined;
+  folder: string;
+}
+
+/** One item a question; `stop` where the run cannot start. */
+export function judge(facts: PreflightFacts): Preflight {
+  const { plan, memory, secondsPerPosition } = facts;
+  const items = [
+    dataItem(facts),
+    stepsItem(facts),
+    heldOutItem(facts),
+    memoryItem(facts),
+    kernelsItem(facts),
+    diskItem(facts),
+  ];
+  const known = plan instanceof Error ? undefined : plan;
+  return {
+    ok: items.every(({ status }) => status !== 'stop'),
+    items,
+    steps: known?.summary.steps ?? 0,
+    memory: memory instanceof Error ? {} : memory,
+    ...(secondsPerPosition !== undefined &&
+      known !== undefined && { seconds: secondsPerPosition * known.summary.positions }),
+  };
+}
+
+function failed(name: string, error: Error): PreflightItem {
+  const { message, hint } = toErrorBody(error);
+  return { name, status: 'stop', message, ...(hint !== undefined && { hint }) };
+}
+
+function dataItem({ plan }: PreflightFacts): PreflightItem {
+  const name = 'data';
+  if (plan instanceof Error) return failed(name, plan);
+  const { examples, tokens, dropped, truncated } = plan.summary;
+  const lost = dropped.overlong + dropped.nothingToLearn;
+  const message = `${count(examples)} examples, ${count(tokens)} tokens to train on`;
+  if (lost === 0 && truncated.examples === 0) return { name, status: 'pass', message };
+  return {
+    name,
+    status: 'warn',
+    message: `${message}; ${count(lost)} dropped, ${count(truncated.examples)} truncated by ${count(truncated.tokens)} tokens`,
+    hint: 'A larger packing.budget keeps them whole.',
+  };
+}
+
+function stepsItem({ plan, recipe }: PreflightFacts): PreflightItem {
+  const name = 'steps';
+  if (plan instanceof Error) return { name, status: 'warn', message: 'unknown without the data' };
+  const { steps, bins, budget, fill, strategy } = plan.summary;
+  const message = `${count(steps)} steps of ${count(bins)} bins (${strategy}, budget ${count(budget)}, ${(fill * 100).toFixed(1)} % full)`;
+  return recipe.schedule.warmupSteps < steps
+    ? { name, status: 'pass', message }
+    : {
+        name,
+        status: 'warn',
+        message: `${message}; the warm-up of ${count(recipe.schedule.warmupSteps)} steps never ends`,
+        hint: 'Lower schedule.warmupSteps.',
+      };
+}
+
+function heldOutItem({ plan }: PreflightFacts): PreflightItem {
+  const name = 'evaluation';
+  if (plan instanceof Error) return { name, status: 'warn', message: 'unknown without the data' };
+  const { evalExamples } = plan.summary;
+  return evalExamples > 0
+    ? { name, status: 'pass', message: `${count(evalExamples)} examples held out` }
+    : {
+        name,
+        status: 'warn',
+        message: 'nothing is held out',
+        hint: 'Set evalShare: 0.05 to see what the model learns beyond its data.',
+      };
+}
+
+function memoryItem({ memory, machine, device }: PreflightFacts): PreflightItem {
+  const name = 'memory';
+  if (memory instanceof Error) return failed(name, memory);
+  const total = memory.total ?? 0;
+  const free =
+    device === 'cpu' ? availableMemory() : machine.devices.find((each) => each.device === device)?.freeBytes;
+  const message = `${gib(total)} needed${free === undefined ? '' : `, ${gib(free)} free`} on ${device}`;
+  if (free === undefined || total <= free * 0.95) return { name, status: 'pass', message };
+  return {
+    name,
+    status: 'stop',
+    message,
+    hint: 'Lower packing.budget, or choose recompute: P1 or optimizer.mode: bf16sr.',
+  };
+}
+
+function kernelsItem({ machine, device, recipe }: PreflightFacts): PreflightItem {
+  const name = 'kernels';
+  if (
+    device !== 'cpu' &&
+    !machine.devices.some((each) => device.split(',').includes(each.device) || each.device === device)
+  ) {
+    const known = machine.devices.map((each) => each.device).join(', ');
+    return {
+      name,
+      status: 'stop',
+      message: `there is no device ${device} here`,
+      hint: `There are: ${known}.`,
+    };
+  }
+  const slow = machine.kernels.filter((kernel) => kernel.slow);
+  if (slow.length === 0 || device === 'cpu') {
+    const message =
+      device === 'cpu'
+        ? `CPU kernels on ${availableParallelism()} cores`
+        : 'a fast kernel for every operation';
+    return { name, status: 'pass', message };
+  }
+  const list = slow.map(({ operation, reason }) => `${operation} (${reason})`).join(', ');
+  return {
+    name,
+    status: recipe.acceptSlow ? 'warn' : 'stop',
+    message: `slow kernels: ${list}`,
+    hint: recipe.acceptSlow
+      ? 'Accepted by acceptSlow.'
+      : 'Accept them with acceptSlow: true or --accept-slow.',
+  };
+}
+
+/** Weights as they are saved, and the optimizer's state: about three times the weights in fp32. */
+function diskItem({ recipe, folder }: PreflightFacts): PreflightItem {
+  const name = 'disk';
+  const weights = weightBytes(recipe.model);
+  const needed = weights * 7 * (recipe.checkpoint.keep + 1);
+  const { bavail, bsize } = statfsSync(folder);
+  const free = bavail * bsize;
+  const message = `about ${gib(needed)} for checkpoints, ${gib(free)} free`;
+  if (free > needed) return { name, status: 'pass', message };
+  return {
+    name,
+    status: 'stop',
+    message,
+    hint: 'Free some space, lower checkpoint.keep, or choose another --home.',
+  };
+}
+
+function weightBytes(model: string): number {
+  const single = join(model, 'model.safetensors');
+  if (existsSync(single)) return statSync(single).size;
+  const index = join(model, 'model.safetensors.index.json');
+  if (!existsSync(index)) return 0;
+  const { metadata } = JSON.parse(readFileSync(index, 'utf8')) as { metadata?: { total_size?: number } };
+  return metadata?.total_size ?? 0;
+}
+
+function gib(bytes: number): string {
+  return bytes < 2 ** 30 ? `${(bytes / 2 ** 20).toFixed(0)} MiB` : `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+}
+
+function count(value: number): string {
+  return value.toLocaleString('en-US');
+}

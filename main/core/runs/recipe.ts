@@ -1,0 +1,129 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { parse, parseDocument } from 'yaml';
+import type { z } from 'zod';
+import { closest } from '../../contract/closest.ts';
+import { TesseraError } from '../../contract/errors.ts';
+import { recipeSchema, type Recipe, type RecipeInput } from '../../contract/recipe.ts';
+import { bundled } from '../bundled.ts';
+
+/**
+ * Reads a recipe file, applies `key=value` settings (`optimizer.lr=1e-4`, values in YAML) and fills in defaults.
+ * Relative paths count from the recipe's folder, else from the working folder.
+ * @throws {TesseraError} `noRecipe`, `badRecipe`, each naming the file, the line or the key
+ */
+export function loadRecipe(path: string, settings: string[] = []): Recipe {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new TesseraError('noRecipe', `the recipe ${path} cannot be read: ${(error as Error).message}`);
+  }
+  const document = parseDocument(text);
+  const [problem] = document.errors;
+  if (problem !== undefined) {
+    const line = problem.linePos?.[0].line;
+    throw new TesseraError(
+      'badRecipe',
+      `${path}${line === undefined ? '' : `:${line}`}: ${problem.message.split('\n')[0] ?? ''}`,
+    );
+  }
+  const value: unknown = document.toJS() ?? {};
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new TesseraError(
+      'badRecipe',
+      `${path} holds no keys`,
+      'A recipe is a YAML map: model: …, dataset: …',
+    );
+  }
+  for (const setting of settings) applySetting(value as Record<string, unknown>, setting);
+  return resolvePaths(checkRecipe(value, path), dirname(resolve(path)));
+}
+
+/** @throws {TesseraError} `badRecipe`, naming the key; an unknown key comes with the one that was likely meant */
+export function checkRecipe(value: unknown, where = 'recipe'): Recipe {
+  const parsed = recipeSchema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  if (issue?.code === 'unrecognized_keys') {
+    const key = issue.keys[0] ?? '';
+    const place = [...issue.path, key].join('.');
+    const near = closest(key, knownKeys(issue.path.map(String)));
+    throw new TesseraError(
+      'badRecipe',
+      `${where}: there is no key '${place}'`,
+      near === undefined
+        ? `Known are: ${knownKeys(issue.path.map(String)).join(', ')}.`
+        : `Did you mean '${near}'?`,
+    );
+  }
+  const key = issue?.path.join('.') ?? '';
+  throw new TesseraError('badRecipe', `${where}: ${key === '' ? '' : `'${key}' `}${describe(issue)}`);
+}
+
+function describe(issue: z.core.$ZodIssue | undefined): string {
+  if (issue === undefined) return 'is not valid';
+  if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return 'is missing';
+  return issue.code === 'custom' ? issue.message : `is not valid: ${issue.message}`;
+}
+
+function knownKeys(path: string[]): string[] {
+  let shape: Record<string, unknown> = (recipeSchema.in as unknown as z.ZodObject).shape;
+  for (const key of path) {
+    let schema = shape[key] as { unwrap?: () => unknown; shape?: Record<string, unknown> };
+    while (schema.shape === undefined && schema.unwrap !== undefined) schema = schema.unwrap() as typeof schema;
+    shape = schema.shape ?? {};
+  }
+  return Object.keys(shape);
+}
+
+function applySetting(recipe: Record<string, unknown>, setting: string): void {
+  const equals = setting.indexOf('=');
+  const keys = setting.slice(0, equals).split('.');
+  const last = keys.pop();
+  if (equals < 1 || last === undefined || last === '') {
+    throw new TesseraError(
+      'badRecipe',
+      `--set takes key=value, not '${setting}'`,
+      'For example --set optimizer.lr=1e-4.',
+    );
+  }
+  let target = recipe;
+  for (const key of keys) {
+    const next = (target[key] ??= {});
+    if (typeof next !== 'object' || next === null)
+      throw new TesseraError('badRecipe', `--set ${setting}: '${key}' holds a value, not keys`);
+    target = next as Record<string, unknown>;
+  }
+  target[last] = parse(setting.slice(equals + 1), { schema: 'core' }) as unknown;
+}
+
+function resolvePaths(recipe: Recipe, folder: string): Recipe {
+  const find = (path: string) => {
+    if (isAbsolute(path)) return path;
+    const found = [join(folder, path), resolve(path)].find((candidate) => existsSync(candidate));
+    return found ?? path;
+  };
+  return {
+    ...recipe,
+    model: recipe.model === 'bundled' ? bundled().model : find(recipe.model),
+    dataset: recipe.dataset === 'bundled' ? bundled().samples : find(recipe.dataset),
+    ...(recipe.evalDataset !== undefined && { evalDataset: find(recipe.evalDataset) }),
+  };
+}
+
+/** SHA-256 over the recipe with its keys in order: the same settings, however written, have one hash. */
+export function hashRecipe(recipe: Recipe | RecipeInput): string {
+  return createHash('sha256')
+    .update(JSON.stringify(sortKeys(recipe)))
+    .digest('hex');
+}
+
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, each]) => [key, sortKeys(each)]));
+}

@@ -1,0 +1,77 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { RunListRow, RunQueries } from '../../../db/queries/runs.ts';
+import type { SeriesQueries } from '../../../db/queries/series.ts';
+import type { CoreContext } from '../context.ts';
+import { isAlive } from '../lock.ts';
+import { updateTotals } from './recorder.ts';
+import { runFiles } from './runFolder.ts';
+
+const pollMs = 250;
+/** An engine whose core died saves and exits by itself; a large model takes a while. */
+const orphanLimitMs = 180_000;
+
+/**
+ * Brings the history in line with what a core that died left behind. Its engines notice its end, save and exit:
+ * they are waited for, then their runs are marked. Returns the runs that were still waiting for an engine.
+ */
+export async function recoverRuns(
+  runs: RunQueries,
+  series: SeriesQueries,
+  { log, work }: CoreContext,
+): Promise<string[]> {
+  const waiting = runs.withStatus('queued').map(({ id }) => id);
+  const orphans = runs.withStatus('running', 'paused');
+  if (orphans.length === 0) return waiting;
+  const done = work.begin('recovering runs');
+  for (const row of orphans) {
+    await orphanEnd(row);
+    const checkpoint = newestCheckpoint(runFiles(row.folder).out);
+    const saved = checkpoint === undefined ? 'nothing was saved' : `saved at step ${checkpoint.step}`;
+    log(`run ${row.id}: the core that trained it died; ${saved}`);
+    runs.update(row.id, {
+      status: checkpoint === undefined ? 'failed' : 'stopped',
+      reason: `the core died while it trained; ${saved}`,
+      endedAtMs: Date.now(),
+      engine: null,
+      ...(checkpoint && { checkpointStep: checkpoint.step, checkpointPath: checkpoint.path }),
+    });
+    updateTotals(row.id, runs, series);
+    runs.addEvent(row.id, { atMs: Date.now(), step: checkpoint?.step ?? null, kind: 'coreDied', data: '{}' });
+  }
+  done();
+  return waiting;
+}
+
+async function orphanEnd(row: RunListRow): Promise<void> {
+  if (row.engine === null) return;
+  const engine = JSON.parse(row.engine) as { pid: number; startTime: string };
+  const deadline = Date.now() + orphanLimitMs;
+  while (isAlive(engine)) {
+    if (Date.now() > deadline) {
+      process.kill(engine.pid, 'SIGKILL');
+      return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, pollMs));
+  }
+}
+
+/** The newest complete checkpoint in an engine's output folder: one whose state and manifest are there. */
+export function newestCheckpoint(out: string): { step: number; path: string } | undefined {
+  if (!existsSync(out)) return undefined;
+  return readdirSync(out)
+    .map((name) => join(out, name))
+    .filter((path) => statSync(path).isDirectory() && existsSync(join(path, 'manifest.json')))
+    .map((path) => ({ path, step: readStep(join(path, 'state.json')) }))
+    .filter((found): found is { step: number; path: string } => found.step !== undefined)
+    .sort((a, b) => b.step - a.step)[0];
+}
+
+function readStep(file: string): number | undefined {
+  try {
+    const { step } = JSON.parse(readFileSync(file, 'utf8')) as { step?: number };
+    return step;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,119 @@
+import { stringify } from 'yaml';
+import type { RunDetail, RunStep } from '../../../contract/runs.ts';
+import { version } from '../../version.ts';
+import { lossChart } from './chart.ts';
+import { change, duration, escapeHtml, figure, percent, time } from './format.ts';
+import { style } from './style.ts';
+
+export interface ReportedRun {
+  run: RunDetail;
+  steps: RunStep[];
+}
+
+const colours = ['a', 'b', 'c', 'd', 'e', 'f'];
+
+/** One page that stands alone: no script, nothing fetched, light and dark. */
+export function reportRuns(reported: ReportedRun[]): string {
+  const title = reported.map(({ run }) => run.name).join(' · ');
+  const curves = reported.map(({ run, steps }, index) => ({
+    name: run.name,
+    colour: colours[index % colours.length] ?? 'a',
+    steps,
+    evaluations: run.evaluations,
+  }));
+  const key = curves.map(({ name, colour }) => `<i class="${colour}">● ${escapeHtml(name)}</i>`).join('');
+  return [
+    '<!doctype html>',
+    '<html lang="en"><head><meta charset="utf-8">',
+    '<meta name="viewport" content="width=device-width, initial-scale=1">',
+    `<title>${escapeHtml(title)} – Tessera</title>`,
+    `<style>${style}</style></head><body><main>`,
+    reported.length > 1 ? `<h1>${escapeHtml(title)}</h1>` : '',
+    ...reported.map(({ run, steps }) => heading(run, steps)),
+    '<h2>Loss</h2>',
+    `<p class="key">${key}<i class="soft">band: lowest to highest, line: mean, ○ held out</i></p>`,
+    lossChart(curves),
+    ...reported.map(({ run }) => sections(run, reported.length > 1)),
+    `<footer>Tessera ${escapeHtml(version)}, ${time(Date.now())}</footer>`,
+    '</main></body></html>',
+  ].join('\n');
+}
+
+function heading(run: RunDetail, steps: RunStep[]): string {
+  const positions = steps.reduce((sum, step) => sum + step.positions, 0);
+  const real = steps.reduce((sum, step) => sum + step.realTokens, 0);
+  const figures: [string, string, string][] = [
+    ['loss', figure(run.lastLoss), `${change(run.firstLoss, run.lastLoss)} from ${figure(run.firstLoss)}`],
+    [
+      'held-out loss',
+      figure(run.evalLossAfter),
+      `${change(run.evalLossBefore, run.evalLossAfter)} from ${figure(run.evalLossBefore)}`,
+    ],
+    [
+      'real tokens a second',
+      figure(run.tokensPerSecond),
+      positions > 0 ? `${percent(1 - real / positions)} padding` : '',
+    ],
+    ['steps', figure(run.steps), `of ${figure(run.plannedSteps)}`],
+    ['tokens', figure(real), `${figure(run.plan.examples)} examples`],
+    ['computing', duration(run.activeMs), ''],
+  ];
+  return [
+    `<h1>${escapeHtml(run.name)}</h1>`,
+    `<p class="soft">${run.status}${run.reason === undefined ? '' : ` (${escapeHtml(run.reason)})`} · ${time(run.startedAtMs)} · <code>${run.id}</code></p>`,
+    run.notes === '' ? '' : `<p>${escapeHtml(run.notes)}</p>`,
+    '<dl class="figures">',
+    ...figures.map(
+      ([name, value, note]) => `<div><dt>${name}</dt><dd>${value} <small>${note}</small></dd></div>`,
+    ),
+    '</dl>',
+  ].join('\n');
+}
+
+function sections(run: RunDetail, named: boolean): string {
+  const of = named ? ` of ${escapeHtml(run.name)}` : '';
+  const { plan, hashes } = run;
+  return [
+    `<h2>Packing${of}</h2>`,
+    table([
+      ['strategy', plan.strategy],
+      ['budget', figure(plan.budget, 'tokens')],
+      ['bins', `${figure(plan.bins)}, ${percent(plan.fill)} full`],
+      ['tokens', `${figure(plan.tokens)} in ${figure(plan.positions)} computed positions`],
+      ['examples', `${figure(plan.examples)} trained, ${figure(plan.evalExamples)} held out`],
+      [
+        'dropped',
+        `${figure(plan.dropped.overlong)} too long, ${figure(plan.dropped.nothingToLearn)} with nothing to learn`,
+      ],
+      ['truncated', `${figure(plan.truncated.examples)} examples by ${figure(plan.truncated.tokens)} tokens`],
+    ]),
+    `<h2>Recipe${of}</h2><pre>${escapeHtml(stringify(run.recipe).trimEnd())}</pre>`,
+    kernels(run, of),
+    `<h2>Environment${of}</h2>`,
+    table([
+      ['device', run.device ?? '–'],
+      ['recipe', `<code>${hashes.recipe.slice(0, 16)}</code>`],
+      ['dataset', `<code>${hashes.dataset.slice(0, 16)}</code>`],
+      ['plan', `<code>${hashes.plan.slice(0, 16)}</code>`],
+    ]),
+  ].join('\n');
+}
+
+function kernels({ kernels: list }: RunDetail, of: string): string {
+  if (list.length === 0) return '';
+  const columns = ['layerKind', 'operation', 'forward', 'backward', 'tier'] as const;
+  const head = ['layer', 'operation', 'forward', 'backward', 'tier']
+    .map((name) => `<th>${name}</th>`)
+    .join('');
+  const rows = list.map((kernel) => {
+    const cells = columns.map(
+      (column) => `<td>${escapeHtml(typeof kernel[column] === 'string' ? kernel[column] : '')}</td>`,
+    );
+    return `<tr>${cells.join('')}</tr>`;
+  });
+  return `<h2>Kernels${of}</h2><table><tr>${head}</tr>${rows.join('\n')}</table>`;
+}
+
+function table(rows: [string, string][]): string {
+  return `<table>${rows.map(([name, value]) => `<tr><th>${name}</th><td class="number">${value}</td></tr>`).join('\n')}</table>`;
+}

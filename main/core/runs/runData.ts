@@ -1,0 +1,83 @@
+import { existsSync } from 'node:fs';
+import type { CallContext } from '../../contract/channel.ts';
+import type { Recipe } from '../../contract/recipe.ts';
+import { TokenCache, exampleKinds } from '../datasets/cache/tokenCache.ts';
+import type { Datasets } from '../datasets/datasets.ts';
+import { defaultReadOptions, type TokenOptions } from '../datasets/options.ts';
+import type { TokenSource } from './planRun.ts';
+
+/** The tokens that a recipe trains on; nothing of them is evicted until they are released. */
+export interface RunData {
+  train: TokenSource;
+  /** Absent where the held-out examples come from the same dataset, or from none. */
+  evaluation?: TokenSource;
+  release: () => void;
+}
+
+/** Imports what is given by path, and makes the tokens that this recipe's model, template and supervision need. */
+export async function openRunData(datasets: Datasets, recipe: Recipe, call: CallContext): Promise<RunData> {
+  const train = await openTokens(datasets, recipe, recipe.dataset, call);
+  if (recipe.evalDataset === undefined) return { train: train.source, release: train.release };
+  try {
+    const evaluation = await openTokens(datasets, recipe, recipe.evalDataset, call);
+    return {
+      train: train.source,
+      evaluation: evaluation.source,
+      release: () => {
+        train.release();
+        evaluation.release();
+      },
+    };
+  } catch (error) {
+    train.release();
+    throw error;
+  }
+}
+
+async function openTokens(datasets: Datasets, recipe: Recipe, dataset: string, call: CallContext) {
+  const tokens = tokenOptions(recipe);
+  const request = {
+    paths: [dataset],
+    modelDir: recipe.model,
+    read: defaultReadOptions,
+    tokens,
+    name: undefined,
+    strict: false,
+  };
+  const { id } = existsSync(dataset)
+    ? (await datasets.import(request, call)).dataset
+    : datasets.find(dataset);
+  const lease = await datasets.tokens(id, { modelDir: recipe.model, tokens }, call);
+  try {
+    return { source: readSource(lease.dir), release: lease.release };
+  } catch (error) {
+    lease.release();
+    throw error;
+  }
+}
+
+function tokenOptions({ template, supervise }: Recipe): TokenOptions {
+  return {
+    ...(template.name !== undefined && { templateName: template.name }),
+    templateArguments: template.arguments,
+    supervise,
+  };
+}
+
+function readSource(folder: string): TokenSource {
+  const cache = new TokenCache(folder);
+  try {
+    const lengths = cache.lengths();
+    const text = exampleKinds.indexOf('text');
+    return {
+      folder,
+      key: cache.manifest.key,
+      datasetHash: cache.manifest.hashes.dataset,
+      lengths,
+      firstTarget: cache.firstTargets().map((first, index) => (first < (lengths[index] ?? 0) ? first : -1)),
+      isText: cache.kinds().map((kind) => (kind === text ? 1 : 0)),
+    };
+  } finally {
+    cache.close();
+  }
+}

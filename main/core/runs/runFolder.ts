@@ -1,0 +1,27 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Recipe } from '../../contract/recipe.ts';
+import { writePlan } from '../packing/planFile.ts';
+import type { PlannedRun } from './planRun.ts';
+import { hashRecipe } from './recipe.ts';
+
+/** What lies in a run's folder. */
+export function runFiles(folder: string) {
+  return {
+    recipe: join(folder, 'recipe.json'),
+    plan: join(folder, 'plan.safetensors'),
+    evalPlan: join(folder, 'evalPlan.safetensors'),
+    /** What the engine writes: checkpoints. */
+    out: join(folder, 'out'),
+  };
+}
+
+/** Writes what the engine reads: the resolved recipe with the device and number of steps, and the plans. */
+export function writeRunFolder(folder: string, recipe: Recipe, device: string, plan: PlannedRun): void {
+  const files = runFiles(folder);
+  mkdirSync(files.out, { recursive: true });
+  const resolved = { ...recipe, device, steps: plan.summary.steps, recipeHash: hashRecipe(recipe) };
+  writeFileSync(files.recipe, `${JSON.stringify(resolved, null, 2)}\n`);
+  writePlan(files.plan, plan.train, plan.source.key);
+  if (plan.evaluation) writePlan(files.evalPlan, plan.evaluation, plan.evalSource.key);
+}

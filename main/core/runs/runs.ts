@@ -1,0 +1,175 @@
+import { randomBytes } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { runQueries, type RunListRow, type RunQueries } from '../../../db/queries/runs.ts';
+import { seriesQueries, type SeriesQueries } from '../../../db/queries/series.ts';
+import type { CallContext } from '../../contract/channel.ts';
+import { TesseraError } from '../../contract/errors.ts';
+import type { Recipe } from '../../contract/recipe.ts';
+import type { Preflight } from '../../contract/runs.ts';
+import type { CoreContext } from '../context.ts';
+import type { Datasets } from '../datasets/datasets.ts';
+import { chooseDevice, numRanks, readMachine } from '../engine/machine.ts';
+import { forecastMemory } from './memory.ts';
+import { planRun, type PlannedRun, type PlanOptions } from './planRun.ts';
+import { judge } from './preflight.ts';
+import { hashRecipe } from './recipe.ts';
+import { openRunData } from './runData.ts';
+import { writeRunFolder } from './runFolder.ts';
+import { RunSupervisor } from './supervisor.ts';
+import { recoverRuns } from './recover.ts';
+
+export interface CreateRequest {
+  recipe: Recipe;
+  kind: 'train' | 'benchmark';
+  maxExamples?: number | undefined;
+}
+
+/** The runs of a home: preparing, starting and finding them. */
+export class Runs {
+  readonly queries: RunQueries;
+  readonly series: SeriesQueries;
+  readonly supervisor: RunSupervisor;
+  private readonly context: CoreContext;
+  private readonly datasets: Datasets;
+
+  constructor(context: CoreContext, datasets: Datasets) {
+    this.context = context;
+    this.datasets = datasets;
+    this.queries = runQueries(context.db);
+    this.series = seriesQueries(context.db);
+    this.supervisor = new RunSupervisor({
+      runs: this.queries,
+      series: this.series,
+      log: context.log,
+      work: context.work,
+      openData: (recipe) => openRunData(datasets, recipe, backgroundCall),
+    });
+    context.onClose(() => this.supervisor.close());
+    void recoverRuns(this.queries, this.series, context).then((waiting) => {
+      for (const id of waiting) this.supervisor.enqueue(id);
+    });
+  }
+
+  /** What is known before a run starts: data, exact steps, memory, kernels, disk. */
+  async preflight(recipe: Recipe, call: CallContext): Promise<Preflight> {
+    const { preflight, discard } = await this.prepare(recipe, call);
+    discard();
+    return preflight;
+  }
+
+  /** Prepares and queues a run; returns its id. @throws {TesseraError} what the data or the preflight stops at */
+  async create({ recipe, kind, maxExamples }: CreateRequest, call: CallContext): Promise<string> {
+    const done = this.context.work.begin(`preparing ${recipe.name}`);
+    try {
+      const { id, folder, device, plan, preflight, discard } = await this.prepare(recipe, call, maxExamples);
+      const stop = preflight.items.find(({ status }) => status === 'stop');
+      if (plan instanceof Error || stop !== undefined) {
+        discard();
+        throw plan instanceof Error
+          ? plan
+          : new TesseraError('preflightStop', `${stop?.name ?? ''}: ${stop?.message ?? ''}`, stop?.hint);
+      }
+      const { source, planHash, summary } = plan;
+      this.queries.insert({
+        ...{ id, kind, folder },
+        name: recipe.name,
+        createdAtMs: Date.now(),
+        recipe: JSON.stringify(recipe),
+        hashes: JSON.stringify({
+          recipe: hashRecipe(recipe),
+          dataset: source.datasetHash,
+          cache: source.key,
+          plan: planHash,
+        }),
+        plan: JSON.stringify(summary),
+        preflight: JSON.stringify(preflight),
+        plannedSteps: summary.steps,
+      });
+      this.queries.update(id, { device });
+      this.supervisor.enqueue(id);
+      return id;
+    } finally {
+      done();
+    }
+  }
+
+  /** By id, by the beginning of an id, by name, or `latest`. @throws {TesseraError} `noRun`, `ambiguousRun` */
+  find(name: string): RunListRow {
+    const exact = name === 'latest' ? this.queries.latest() : this.queries.get(name);
+    if (exact !== undefined) return exact;
+    const [found, ...others] = this.queries.find(name);
+    if (found === undefined)
+      throw new TesseraError('noRun', `there is no run '${name}'`, 'See tessera runs list.');
+    if (others.length > 0) {
+      const ids = [found, ...others].map(({ id }) => id).join(', ');
+      throw new TesseraError('ambiguousRun', `'${name}' names several runs: ${ids}`, 'Give the id.');
+    }
+    return found;
+  }
+
+  /** A paused run goes on; one that stopped or failed is queued again, from its newest checkpoint. */
+  async resume(row: RunListRow): Promise<void> {
+    if (row.status === 'paused') {
+      await this.supervisor.command(row, 'resume');
+      return;
+    }
+    if (row.status !== 'stopped' && row.status !== 'failed') {
+      const hint = row.status === 'completed' ? 'Start a new run, with more steps.' : 'It needs no resuming.';
+      throw new TesseraError('notResumable', `run ${row.name} (${row.id}) is ${row.status}`, hint);
+    }
+    this.queries.update(row.id, { status: 'queued', reason: null, endedAtMs: null });
+    this.supervisor.enqueue(row.id);
+  }
+
+  /** A folder with all that the engine reads, and what it and the data say; `discard` removes the folder. */
+  private async prepare(recipe: Recipe, call: CallContext, maxExamples = Infinity) {
+    const machine = await readMachine();
+    const device = chooseDevice(machine, recipe.device);
+    const id = newRunId();
+    const folder = join(this.context.home.runs, id);
+    const discard = () => {
+      rmSync(folder, { recursive: true, force: true });
+    };
+    let plan: PlannedRun | Error;
+    let memory: Record<string, number> | Error = new Error('unknown without the data');
+    try {
+      plan = await this.plan(recipe, { ranks: numRanks(device), maxExamples }, call);
+      writeRunFolder(folder, recipe, device, plan);
+      const evalCache = plan.evaluation && plan.evalSource.folder;
+      const inputs = { folder, model: recipe.model, cache: plan.source.folder, evalCache };
+      memory = await forecastMemory(inputs).catch((error: unknown) => error as Error);
+    } catch (error) {
+      if (call.signal.aborted) throw error;
+      plan = error instanceof Error ? error : new Error(String(error));
+    }
+    const secondsPerPosition = this.queries.secondsPerPosition(recipe.model, device);
+    const preflight = judge({
+      recipe,
+      machine,
+      device,
+      plan,
+      memory,
+      folder: this.context.home.runs,
+      secondsPerPosition,
+    });
+    return { id, folder, device, plan, preflight, discard };
+  }
+
+  private async plan(recipe: Recipe, options: PlanOptions, call: CallContext): Promise<PlannedRun> {
+    const data = await openRunData(this.datasets, recipe, call);
+    try {
+      return planRun(recipe, data.train, { ...options, evalSource: data.evaluation });
+    } finally {
+      data.release();
+    }
+  }
+}
+
+/** Sorts by time; the tail keeps two runs of one second apart. */
+function newRunId(): string {
+  const stamp = new Date().toISOString().replace(/[-:]/g, '').slice(2, 15).replace('T', '-');
+  return `${stamp}-${randomBytes(3).toString('hex')}`;
+}
+
+const backgroundCall: CallContext = { signal: new AbortController().signal, progress: () => undefined };

@@ -1,0 +1,139 @@
+import { existsSync } from 'node:fs';
+import type { RunListRow } from '../../../db/queries/runs.ts';
+import { TesseraError } from '../../contract/errors.ts';
+import type { Recipe } from '../../contract/recipe.ts';
+import type { RunUpdate } from '../../contract/runs.ts';
+import type { Work } from '../context.ts';
+import type { EngineCommand } from '../engine/protocol.ts';
+import { ActiveRun, type RunStores } from './activeRun.ts';
+import { summarise } from './describe.ts';
+import { Emitter } from './emitter.ts';
+import type { RunData } from './runData.ts';
+import { runFiles } from './runFolder.ts';
+
+interface SupervisorParts extends Omit<RunStores, 'publish'> {
+  work: Work;
+  /** Finds the tokens that a run reads, or makes them again. */
+  openData: (recipe: Recipe) => Promise<RunData>;
+}
+
+/** Trains queued runs one after the other, and takes commands for the one that trains. */
+export class RunSupervisor {
+  readonly updates = new Emitter<RunUpdate>();
+  private readonly stores: RunStores;
+  private readonly work: Work;
+  private readonly openData: (recipe: Recipe) => Promise<RunData>;
+  private readonly queue: string[] = [];
+  private active: ActiveRun | undefined;
+  private starting = false;
+  private isClosing = false;
+
+  constructor({ runs, series, log, work, openData }: SupervisorParts) {
+    this.work = work;
+    this.openData = openData;
+    this.stores = {
+      ...{ runs, series, log },
+      publish: (update) => {
+        this.updates.emit(update);
+      },
+    };
+  }
+
+  enqueue(id: string): void {
+    this.queue.push(id);
+    this.publishRun(id);
+    this.startNext();
+  }
+
+  /** @throws {TesseraError} `runNotActive` */
+  async command(row: RunListRow, command: EngineCommand): Promise<void> {
+    if (this.active?.id === row.id) {
+      await this.active.command(command);
+      return;
+    }
+    const waiting = this.queue.indexOf(row.id);
+    if (waiting >= 0 && command === 'stop') {
+      this.queue.splice(waiting, 1);
+      this.stores.runs.update(row.id, {
+        status: 'stopped',
+        reason: 'stopped before it started',
+        endedAtMs: Date.now(),
+      });
+      this.publishRun(row.id);
+      return;
+    }
+    throw new TesseraError(
+      'runNotActive',
+      `run ${row.name} (${row.id}) is ${row.status}`,
+      command === 'stop' ? 'There is nothing to stop.' : 'Resume it first.',
+    );
+  }
+
+  /** The core ends: the engine saves and exits, what waits stays queued for the next core. */
+  async close(): Promise<void> {
+    this.isClosing = true;
+    await this.active?.stop(15_000);
+  }
+
+  private startNext(): void {
+    if (this.starting || this.active !== undefined || this.isClosing) return;
+    const id = this.queue.shift();
+    const row = id === undefined ? undefined : this.stores.runs.get(id);
+    if (row === undefined) return;
+    this.starting = true;
+    const done = this.work.begin(`training ${row.name}`);
+    void this.train(row)
+      .catch((error: unknown) => {
+        const reason = error instanceof Error ? error.message : String(error);
+        this.stores.log(`run ${row.id}: ${reason}`);
+        this.stores.runs.update(row.id, { status: 'failed', reason, endedAtMs: Date.now() });
+      })
+      .finally(() => {
+        this.active = undefined;
+        this.starting = false;
+        this.publishRun(row.id);
+        this.startNext();
+        done();
+      });
+  }
+
+  /** From tokens to the engine's end. @throws what keeps the engine from starting */
+  private async train(row: RunListRow): Promise<void> {
+    const recipe = JSON.parse(row.recipe) as Recipe;
+    const data = await this.openData(recipe);
+    try {
+      checkUnchanged(row, data);
+      const hasEvaluation = existsSync(runFiles(row.folder).evalPlan);
+      const inputs = {
+        folder: row.folder,
+        model: recipe.model,
+        cache: data.train.folder,
+        evalCache: hasEvaluation ? (data.evaluation ?? data.train).folder : undefined,
+        resume: row.checkpointPath ?? undefined,
+      };
+      this.active = new ActiveRun(row, inputs, this.stores, (id) => {
+        this.publishRun(id);
+      });
+      this.publishRun(row.id);
+      await this.active.ended;
+    } finally {
+      data.release();
+    }
+  }
+
+  private publishRun(id: string): void {
+    const row = this.stores.runs.get(id);
+    if (row !== undefined) this.updates.emit({ kind: 'run', run: summarise(row) });
+  }
+}
+
+/** The plan names examples by number: with other tokens it would train on something else. */
+function checkUnchanged(row: RunListRow, data: RunData): void {
+  const { cache } = JSON.parse(row.hashes) as { cache: string };
+  if (cache === data.train.key) return;
+  throw new TesseraError(
+    'dataChanged',
+    `the data of run ${row.name} (${row.id}) is no longer what it was planned for`,
+    'Start a new run.',
+  );
+}

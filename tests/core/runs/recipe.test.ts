@@ -1,0 +1,89 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { TesseraError } from '../../../main/contract/errors.ts';
+import { checkRecipe, hashRecipe, loadRecipe } from '../../../main/core/runs/recipe.ts';
+
+function recipeFile(text: string): string {
+  const path = join(mkdtempSync(join(tmpdir(), 'tessera-recipe-')), 'recipe.yaml');
+  writeFileSync(path, text);
+  return path;
+}
+
+function refusal(text: string, settings: string[] = []): TesseraError {
+  try {
+    loadRecipe(recipeFile(text), settings);
+  } catch (error) {
+    if (error instanceof TesseraError) return error;
+    throw error;
+  }
+  throw new Error('not refused');
+}
+
+describe('loadRecipe', () => {
+  it('writes every default back', () => {
+    const recipe = loadRecipe(recipeFile('model: /m\ndataset: chats\n'));
+    expect(recipe).toMatchObject({
+      tessera: 1,
+      packing: { strategy: 'best-fit', budget: 8192, seed: 0 },
+      optimizer: { mode: 'master32', betas: [0.9, 0.95], clip: 1 },
+      supervise: { turns: 'assistant', reasoning: true },
+      checkpoint: { keep: 2, best: false },
+      epochs: 1,
+      gradAccumulation: 1,
+    });
+  });
+
+  it('finds paths beside the recipe', () => {
+    const path = recipeFile('model: ./model\ndataset: chats.jsonl\n');
+    writeFileSync(join(path, '..', 'chats.jsonl'), '');
+    expect(loadRecipe(path).dataset).toBe(join(path, '..', 'chats.jsonl'));
+  });
+
+  it('applies settings as YAML values', () => {
+    const recipe = loadRecipe(recipeFile('model: /m\ndataset: d\n'), [
+      'optimizer.lr=1e-4',
+      'steps=7',
+      'optimizer.betas=[0.9, 0.99]',
+    ]);
+    expect(recipe.optimizer.lr).toBe(1e-4);
+    expect(recipe.optimizer.betas).toEqual([0.9, 0.99]);
+    expect(recipe.steps).toBe(7);
+    expect(recipe.epochs).toBeUndefined();
+  });
+
+  it('refuses an unknown key by name and suggests the one that was meant', () => {
+    const top = refusal('model: /m\ndataset: d\nlearningRate: 1\n');
+    expect(top.message).toContain("there is no key 'learningRate'");
+    const nested = refusal('model: /m\ndataset: d\npacking: {bugdet: 10}\n');
+    expect(nested.message).toContain("there is no key 'packing.bugdet'");
+    expect(nested.hint).toContain('budget');
+  });
+
+  it.each([
+    ['dataset: d\n', "'model' is missing"],
+    ['model: /m\ndataset: d\npacking: {budget: 0}\n', "'packing.budget'"],
+    ['model: /m\ndataset: d\nsteps: 3\nepochs: 2\n', "'steps'"],
+    ['model: /m\ndataset: d\nevalShare: 1.5\n', "'evalShare'"],
+    ['model: /m\ndataset: d\ndevice: gpu\n', "'device'"],
+    ['model: [\n', ':2'],
+    ['just words\n', 'holds no keys'],
+  ])('refuses %j and says where', (text, message) => {
+    expect(refusal(text).message).toContain(message);
+  });
+
+  it('refuses a file that is not there and a setting without a value', () => {
+    expect(() => loadRecipe('/nowhere/recipe.yaml')).toThrow('/nowhere/recipe.yaml');
+    expect(refusal('model: /m\ndataset: d\n', ['optimizer.lr']).message).toContain('key=value');
+  });
+});
+
+describe('hashRecipe', () => {
+  it('does not depend on how the same settings are written', () => {
+    const a = checkRecipe({ model: '/m', dataset: 'd', packing: { budget: 8192, seed: 0 } });
+    const b = checkRecipe({ dataset: 'd', model: '/m' });
+    expect(hashRecipe(a)).toBe(hashRecipe(b));
+    expect(hashRecipe({ ...a, seed: 1 })).not.toBe(hashRecipe(a));
+  });
+});
