@@ -24,8 +24,9 @@ export async function loadCommand(name: string): Promise<Command> {
 export function findCommand(words: string[]): { name: string; rest: string[] } | undefined {
   const names = new Set(commandNames());
   for (const length of [2, 1]) {
-    const name = words.slice(0, length).join(' ');
-    if (words.length >= length && names.has(name)) return { name, rest: words.slice(length) };
+    // `first-run` is `first run`.
+    const name = words.slice(0, length).join(' ').replaceAll('-', ' ');
+    if (names.has(name)) return { name, rest: words.slice(length) };
   }
   return undefined;
 }

@@ -14,7 +14,7 @@ import {
 } from './command.ts';
 import { commandNames, findCommand, loadCommand } from './commands.ts';
 import { commandHelp, commonOptions, overview } from './help.ts';
-import { closest } from './closest.ts';
+import { closest } from '../contract/closest.ts';
 import { createProgressBar } from './progressBar.ts';
 
 process.exitCode = await main(process.argv.slice(2));
@@ -36,7 +36,7 @@ async function dispatch(args: string[], json: boolean): Promise<number> {
   const found = findCommand(args.filter((arg) => arg !== '--json'));
   if (found === undefined) {
     const words = args.filter((arg) => !arg.startsWith('-'));
-    if (words.length === 0 && (args.length === 0 || args.includes('--help') || args.includes('-h'))) {
+    if (args.length === 0 || ['--help', '-h', 'help'].includes(args[0] ?? '')) {
       process.stdout.write(`${await overview()}\n`);
       return args.length === 0 ? 2 : 0;
     }
@@ -80,7 +80,9 @@ function parse(
       allowPositionals: true,
       allowNegative: true,
     });
-    return { values: { ...values, json }, positionals };
+    const flags = Object.entries(options).filter(([, option]) => option.type === 'boolean');
+    const absent = Object.fromEntries(flags.map(([name]) => [name, false]));
+    return { values: { ...absent, ...values, json }, positionals };
   } catch (error) {
     const unknown = /'(--[^'\s]+)/.exec((error as Error).message)?.[1];
     const near = unknown === undefined ? undefined : closest(unknown.slice(2), Object.keys(options));

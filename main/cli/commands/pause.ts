@@ -1,0 +1,12 @@
+import { defineCommand } from '../command.ts';
+import { runText } from '../runText.ts';
+
+export const command = defineCommand({
+  summary: 'Pause a run after its step',
+  usage: 'RUN',
+  options: {},
+  numPositionals: [1, 1],
+  run: async ({ positionals, core }) =>
+    (await core()).call('runs:command', { id: positionals[0] ?? '', command: 'pause' }),
+  text: runText,
+});

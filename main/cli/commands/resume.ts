@@ -1,0 +1,19 @@
+import { defineCommand } from '../command.ts';
+import { followRun } from '../followRun.ts';
+import { runText } from '../runText.ts';
+
+export const command = defineCommand({
+  summary: 'Go on with a paused run, or with an ended one from its newest checkpoint',
+  usage: 'RUN [--detach]',
+  options: { detach: { type: 'boolean', help: 'return once it is queued; the core goes on' } },
+  numPositionals: [1, 1],
+  run: async (invocation) => {
+    const core = await invocation.core();
+    const { run } = await core.call('runs:resume', { id: invocation.positionals[0] ?? '' });
+    if (invocation.options.detach) return { run };
+    const ended = await followRun(core, run.id, invocation);
+    if (ended.status === 'failed') invocation.setExitCode(1);
+    return { run: ended };
+  },
+  text: runText,
+});

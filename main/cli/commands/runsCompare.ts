@@ -1,0 +1,36 @@
+import { defineCommand } from '../command.ts';
+import { count } from '../progressBar.ts';
+import { textTable } from '../runText.ts';
+
+export const command = defineCommand({
+  summary: 'Compare runs: what differs, and what came of it',
+  usage: 'RUN RUN…',
+  options: {},
+  numPositionals: [2, Infinity],
+  run: async ({ positionals, core }) => (await core()).call('runs:compare', { ids: positionals }),
+  text: ({ differences, results }) => {
+    const cell = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+    const rows = differences.map(({ field, values }) => [
+      field,
+      ...values.map((value) => cell(value).slice(0, 40)),
+    ]);
+    const losses = (name: string, of: (run: (typeof results)[number]) => number | undefined) => [
+      name,
+      ...results.map((run) => of(run)?.toFixed(4) ?? ''),
+    ];
+    return textTable(
+      ['', ...results.map(({ name, id }) => `${name} (${id})`)],
+      [
+        ...rows,
+        ['status', ...results.map(({ status }) => status)],
+        losses('first loss', (run) => run.firstLoss),
+        losses('last loss', (run) => run.lastLoss),
+        losses('held-out after', (run) => run.evalLossAfter),
+        [
+          'tokens/s',
+          ...results.map((run) => (run.tokensPerSecond === undefined ? '' : count(run.tokensPerSecond))),
+        ],
+      ],
+    );
+  },
+});

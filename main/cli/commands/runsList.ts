@@ -1,0 +1,36 @@
+import { defineCommand } from '../command.ts';
+import { count } from '../progressBar.ts';
+import { textTable } from '../runText.ts';
+
+export const command = defineCommand({
+  summary: 'List the runs, newest first',
+  usage: '[--search Q]',
+  options: {
+    search: { type: 'string', value: 'Q', help: "words, or recipe fields: 'lr<1e-4 strategy:bfd'" },
+    archived: { type: 'boolean', help: 'archived ones too' },
+  },
+  numPositionals: [0, 0],
+  run: async ({ options, core }) =>
+    (await core()).call('runs:list', {
+      ...(options.search !== undefined && { search: options.search }),
+      archived: options.archived,
+    }),
+  text: ({ runs }) => {
+    if (runs.length === 0) return 'No runs yet. Start one with: tessera train RECIPE';
+    const rows = runs.map((run) => [
+      run.id,
+      run.name,
+      run.status,
+      `${count(run.steps)}/${count(run.plannedSteps)}`,
+      run.firstLoss?.toFixed(3) ?? '',
+      run.lastLoss?.toFixed(3) ?? '',
+      run.tokensPerSecond === undefined ? '' : count(run.tokensPerSecond),
+      new Date(run.createdAtMs).toISOString().slice(0, 16).replace('T', ' '),
+    ]);
+    return textTable(
+      ['id', 'name', 'status', 'steps', 'first loss', 'last loss', 'tokens/s', 'started (UTC)'],
+      rows,
+      [3, 4, 5, 6],
+    );
+  },
+});

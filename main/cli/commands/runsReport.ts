@@ -1,0 +1,23 @@
+import { writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { TesseraError } from '../../contract/errors.ts';
+import { defineCommand, usage } from '../command.ts';
+
+export const command = defineCommand({
+  summary: 'Write a report of one or more runs, one page that stands alone',
+  usage: 'RUN… --out FILE',
+  options: { out: { type: 'string', value: 'FILE', help: 'the HTML file to write' } },
+  numPositionals: [1, Infinity],
+  run: async ({ positionals, options, core }) => {
+    if (options.out === undefined) throw usage('--out FILE is missing');
+    const { html } = await (await core()).call('runs:report', { ids: positionals });
+    const file = resolve(options.out);
+    try {
+      writeFileSync(file, html);
+    } catch (error) {
+      throw new TesseraError('notWritable', `${file} cannot be written: ${(error as Error).message}`);
+    }
+    return { ok: true, file, sizeBytes: Buffer.byteLength(html) };
+  },
+  text: ({ file }) => file,
+});

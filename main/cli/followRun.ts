@@ -1,0 +1,80 @@
+import type { CoreClient } from '../contract/index.ts';
+import type { RunSummary, RunUpdate } from '../contract/runs.ts';
+import type { Invocation } from './command.ts';
+import { count } from './progressBar.ts';
+
+const ended = new Set(['completed', 'stopped', 'failed']);
+
+type Watcher = Pick<Invocation, 'progress' | 'note' | 'interrupted'>;
+
+/**
+ * Shows a run until it ends; Ctrl-C stops it, saved. The run does not need this: a command that is killed leaves
+ * it going.
+ */
+export async function followRun(core: CoreClient, id: string, watcher: Watcher): Promise<RunSummary> {
+  const { progress, note, interrupted } = watcher;
+  const signal = interrupted();
+  const stop = () => {
+    note('stopping: finishing the step and saving (Ctrl-C again leaves at once)');
+    core.call('runs:command', { id, command: 'stop' }).catch(() => undefined);
+  };
+  signal.addEventListener('abort', stop, { once: true });
+  if (signal.aborted) stop();
+  let plannedSteps = 0;
+  try {
+    return await new Promise<RunSummary>((resolve, reject) => {
+      const show = (update: RunUpdate) => {
+        if (update.kind === 'run') {
+          ({ plannedSteps } = update.run);
+          if (ended.has(update.run.status)) resolve(update.run);
+        } else if (update.kind === 'step') {
+          const { step, loss, realTokens, milliseconds } = update.step;
+          const speed = `${count((realTokens * 1000) / Math.max(milliseconds, 1e-3))} tokens/s`;
+          progress.update({
+            what: 'Training',
+            done: step,
+            total: plannedSteps,
+            unit: 'steps',
+            detail: `loss ${loss.toFixed(4)}  ${speed}`,
+          });
+        } else if (update.kind === 'progress') {
+          progress.update({
+            what: sentence(update.what),
+            done: update.done,
+            ...(update.total !== undefined && { total: update.total }),
+          });
+        } else note(...eventLine(update.event));
+      };
+      const watch = core.subscribe('runs:watch', { id }, (updates, numDropped) => {
+        updates.forEach(show);
+        // An update that was dropped may have been the last one.
+        if (numDropped > 0)
+          core.call('runs:show', { id }).then(({ run }) => {
+            show({ kind: 'run', run });
+          }, reject);
+      });
+      watch.done.catch(reject);
+    });
+  } finally {
+    signal.removeEventListener('abort', stop);
+    progress.clear();
+  }
+}
+
+function sentence(what: string): string {
+  return what.slice(0, 1).toUpperCase() + what.slice(1);
+}
+
+function eventLine({
+  kind,
+  step,
+  data,
+}: {
+  kind: string;
+  step?: number | undefined;
+  data: Record<string, unknown>;
+}): [string] {
+  if (kind === 'eval') return [`held-out loss ${Number(data.loss).toFixed(4)} at step ${String(data.step)}`];
+  if (kind === 'warning') return [`warning: ${String(data.message)}`];
+  return [`${kind}${step === undefined ? '' : ` at step ${step}`}`];
+}
