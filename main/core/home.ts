@@ -3,6 +3,7 @@ import { accessSync, constants, mkdirSync, realpathSync } from 'node:fs';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { TesseraError } from '../contract/errors.ts';
+import { makeFolder } from './makeFolder.ts';
 
 /** Where everything that Tessera keeps for a user lives. */
 export interface Home {
@@ -31,13 +32,13 @@ export function defaultHome(env: NodeJS.ProcessEnv = process.env): string {
  */
 export function openHome(path: string): Home {
   try {
-    mkdirSync(resolve(path), { recursive: true });
+    makeFolder(path);
     const root = realpathSync(resolve(path));
     accessSync(root, constants.R_OK | constants.W_OK);
     const runs = join(root, 'runs');
     const caches = join(root, 'caches');
-    mkdirSync(runs, { recursive: true });
-    mkdirSync(caches, { recursive: true });
+    makeFolder(runs);
+    makeFolder(caches);
     return {
       root,
       database: join(root, 'tessera.sqlite'),

@@ -1,9 +1,10 @@
-import { cpSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { RunListRow } from '../../../db/queries/runs.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import { newestCheckpoint } from './recover.ts';
 import { runFiles } from './runFolder.ts';
+import { makeFolder } from '../makeFolder.ts';
 
 /** What a checkpoint holds besides a model: it is of use to this program alone. */
 const ownFiles = /^(optimizer.*\.safetensors|state\.json|manifest\.json)$/;
@@ -19,7 +20,7 @@ export function exportRun(row: RunListRow, folder: string): string[] {
   if (existsSync(target) && readdirSync(target).length > 0) {
     throw new TesseraError('exportExists', `${target} is not empty`, 'Give a new or an empty folder.');
   }
-  mkdirSync(target, { recursive: true });
+  makeFolder(target);
   const files = readdirSync(weights)
     .filter((name) => !ownFiles.test(name))
     .sort();
