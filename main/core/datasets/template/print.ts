@@ -1,5 +1,5 @@
 /** Python's str(), repr() and json.dumps(), keeping the origin of every character. */
-import { TemplateError, typeError, valueError } from './errors.ts';
+import { TemplateError, typeError } from './errors.ts';
 import { StrBuilder, asPlain, isMarkup, isStr, mapRuns, originAt, textOf } from './taggedString.ts';
 import type { Str } from './taggedString.ts';
 import { Dict, Float, Iter, Tuple, Undefined, isInt, typeName } from './values.ts';
@@ -255,5 +255,5 @@ export function jsonIndent(value: Value): string | undefined {
   if (value === null || value instanceof Undefined) return undefined;
   if (isStr(value)) return textOf(value);
   if (isInt(value)) return ' '.repeat(Math.max(0, Number(value)));
-  throw valueError(`indent must be a number or a string, not ${typeName(value)}`);
+  throw typeError(`can't multiply sequence by non-int of type '${typeName(value)}'`);
 }

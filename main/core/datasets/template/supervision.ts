@@ -96,7 +96,7 @@ class Supervisor {
     this.#adoptLooseText();
     for (const piece of this.#pieces) this.#setWhy(piece.start, piece.end, this.#whyOf(piece));
     const turns = this.#assistantTurns();
-    this.#refuseIfUntraceable(turns);
+    if (options.turns !== 'all') this.#refuseIfUntraceable(turns);
     const last = turns.at(-1);
     for (const pieces of turns) {
       const isWanted = options.turns === 'assistant' || (options.turns === 'last' && pieces === last);
