@@ -1,0 +1,160 @@
+import type { ChartOption } from './echarts.ts';
+import { smooth } from './smooth.ts';
+import { token, withAlpha } from './tokens.ts';
+
+/** Columns of equal length; where blocks of steps were merged, their extremes and mean. */
+export interface SeriesColumns {
+  steps: ArrayLike<number>;
+  minimum: ArrayLike<number>;
+  maximum: ArrayLike<number>;
+  mean: ArrayLike<number>;
+}
+
+export interface MetricChart {
+  series: SeriesColumns;
+  /** Design token of the line: `c1`. */
+  color: string;
+  /** Last step planned; what lies beyond the newest value is drawn as not yet there. */
+  end: number;
+  isLog?: boolean;
+  showsSteps?: boolean;
+  /** Half-life of the smoothed line in steps; 0 draws the values themselves. */
+  halfLife?: number;
+  showsBand?: boolean;
+  isFilled?: boolean;
+  /** A horizontal dashed line with its value, such as the clip limit. */
+  limit?: number;
+  points?: { step: number; value: number }[];
+  from?: 'zero' | 'data';
+  format: (value: number) => string;
+}
+
+const insets = { left: 56, right: 16, top: 8 };
+const compact = new Intl.NumberFormat('en-US');
+
+/** What a live chart shows: a band from minimum to maximum, a line over it, the future in grey. Nothing is thinned. */
+export function metricOption(chart: MetricChart): ChartOption {
+  const { series, end } = chart;
+  const { length } = series.steps;
+  const newest = length === 0 ? 0 : (series.steps[length - 1] ?? 0);
+  const color = token(chart.color);
+  const values =
+    chart.halfLife === undefined ? series.mean : smooth(series.steps, series.mean, chart.halfLife);
+  const label = { color: token('tx-3'), fontSize: 11, fontFamily: token('font-ui') };
+  const lastStep = Math.max(end, newest, 1);
+
+  return {
+    animation: false,
+    grid: { ...insets, bottom: chart.showsSteps === true ? 24 : 8 },
+    tooltip: { trigger: 'axis', showContent: false },
+    axisPointer: {
+      link: [{ xAxisIndex: 'all' }],
+      lineStyle: { color: token('tx-2'), type: 'solid', width: 1 },
+      label: {
+        show: chart.showsSteps === true,
+        backgroundColor: token('tx-1'),
+        color: token('bg-1'),
+        padding: [2, 5],
+        borderRadius: 2,
+        fontSize: 11,
+        formatter: ({ value }: { value: number }) => compact.format(Math.round(value)),
+      },
+    },
+    dataZoom: [{ type: 'inside', filterMode: 'none', zoomOnMouseWheel: true, moveOnMouseMove: true }],
+    xAxis: {
+      type: 'value',
+      min: 0,
+      max: lastStep,
+      axisLine: { show: false },
+      axisTick: { show: false },
+      splitLine: { show: false },
+      axisLabel: {
+        ...label,
+        show: chart.showsSteps === true,
+        formatter: (value: number) => compact.format(value),
+      },
+    },
+    yAxis: {
+      type: chart.isLog === true ? 'log' : 'value',
+      ...(chart.from === 'data' && { scale: true }),
+      splitNumber: 4,
+      axisLine: { show: false },
+      axisTick: { show: false },
+      axisPointer: { show: false },
+      splitLine: { lineStyle: { color: token('line'), width: 1 } },
+      axisLabel: { ...label, formatter: (value: number) => chart.format(value) },
+    },
+    series: [
+      ...(chart.showsBand === true && length > 0 ? [band(series, color, chart.isLog === true)] : []),
+      {
+        type: 'line',
+        data: pairs(series.steps, values),
+        symbol: length === 1 ? 'circle' : 'none',
+        symbolSize: 5,
+        itemStyle: { color },
+        lineStyle: { width: chart.showsBand === true ? 1.75 : 1.25, color },
+        ...(chart.isFilled === true && { areaStyle: { color: withAlpha(color, 0.14) } }),
+        markArea: {
+          silent: true,
+          itemStyle: { color: withAlpha(token('c8'), 0.05) },
+          data: newest < lastStep ? [[{ xAxis: newest }, { xAxis: lastStep }]] : [],
+        },
+        ...(chart.limit !== undefined && {
+          markLine: {
+            silent: true,
+            symbol: 'none',
+            label: { show: false },
+            lineStyle: { color: token('tx-3'), type: [3, 3], width: 1 },
+            data: [{ yAxis: chart.limit }],
+          },
+        }),
+      },
+      ...(chart.points === undefined
+        ? []
+        : [
+            {
+              type: 'scatter' as const,
+              data: chart.points.map(({ step, value }) => [step, value]),
+              symbolSize: 7,
+              itemStyle: { color: token('c2'), borderColor: token('bg-1'), borderWidth: 1.5 },
+              z: 6,
+            },
+          ]),
+    ],
+  };
+}
+
+function pairs(x: ArrayLike<number>, y: ArrayLike<number>): (number | null)[][] {
+  return Array.from({ length: x.length }, (_, i) => {
+    const value = y[i] ?? Number.NaN;
+    return [x[i] ?? 0, Number.isFinite(value) ? value : null];
+  });
+}
+
+/** One polygon over all points: cheaper than two stacked areas, and right on a log axis too. */
+function band(series: SeriesColumns, color: string, isLog: boolean) {
+  const { length } = series.steps;
+  const usable: number[] = [];
+  for (let i = 0; i < length; i += 1) {
+    const low = series.minimum[i] ?? Number.NaN;
+    if (Number.isFinite(low) && Number.isFinite(series.maximum[i]) && (!isLog || low > 0)) usable.push(i);
+  }
+  return {
+    type: 'custom' as const,
+    silent: true,
+    clip: true,
+    // The axis learns the extremes from the data; the item itself draws the whole band.
+    encode: { x: 0, y: [1, 2] },
+    data: usable.map((i) => [series.steps[i], series.minimum[i], series.maximum[i]]),
+    renderItem: (params: { dataIndexInside: number }, api: { coord: (point: number[]) => number[] }) => {
+      if (params.dataIndexInside !== 0) return undefined;
+      const upper = usable.map((i) => api.coord([series.steps[i] ?? 0, series.maximum[i] ?? 0]));
+      const lower = usable.map((i) => api.coord([series.steps[i] ?? 0, series.minimum[i] ?? 0])).reverse();
+      return {
+        type: 'polygon',
+        shape: { points: [...upper, ...lower] },
+        style: { fill: color, opacity: 0.3 },
+      };
+    },
+  };
+}

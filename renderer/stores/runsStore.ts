@@ -1,0 +1,68 @@
+import { defineStore } from 'pinia';
+import { computed, ref, shallowRef, watch } from 'vue';
+import type { RunStep, RunSummary } from '../../main/contract/runs.ts';
+import { client } from '../client.ts';
+import { useCoreStore } from './coreStore.ts';
+import { useNoticeStore } from './noticeStore.ts';
+
+const isGoing = (run: RunSummary) =>
+  run.status === 'running' || run.status === 'paused' || run.status === 'queued';
+
+/** All runs of the history, kept as the core tells of them, and the newest step of those that are going. */
+export const useRunsStore = defineStore('runs', () => {
+  const core = useCoreStore();
+  const notices = useNoticeStore();
+  const byId = shallowRef(new Map<string, RunSummary>());
+  const latestSteps = shallowRef(new Map<string, RunStep>());
+  const isLoaded = ref(false);
+
+  const put = (runs: RunSummary[]) => {
+    const next = new Map(byId.value);
+    for (const run of runs) next.set(run.id, run);
+    byId.value = next;
+  };
+
+  async function reload(): Promise<void> {
+    const { runs } = await client.call('runs:list', {});
+    byId.value = new Map(runs.map((run) => [run.id, run]));
+    isLoaded.value = true;
+  }
+
+  function follow(): void {
+    const link = client.subscribe('runs:watch', {}, (updates, numDropped) => {
+      if (numDropped > 0) void reload();
+      put(updates.flatMap((update) => (update.kind === 'run' ? [update.run] : [])));
+      const steps = updates.flatMap((update) => (update.kind === 'step' ? [update] : []));
+      if (steps.length > 0) {
+        const next = new Map(latestSteps.value);
+        for (const { runId, step } of steps) next.set(runId, step);
+        latestSteps.value = next;
+      }
+    });
+    // Its end is the core's end, which the core store tells of.
+    link.done.catch(() => undefined);
+  }
+
+  // Every start of the core is a new history to read.
+  watch(
+    () => core.epoch,
+    (epoch) => {
+      if (epoch === 0) return;
+      follow();
+      reload().catch((error: unknown) => {
+        notices.fail('Reading the runs', error);
+      });
+    },
+    { immediate: true },
+  );
+
+  const all = computed(() => [...byId.value.values()].sort((a, b) => b.createdAtMs - a.createdAtMs));
+  return {
+    byId,
+    all,
+    isLoaded,
+    latestSteps,
+    going: computed(() => all.value.filter(isGoing)),
+    reload,
+  };
+});
