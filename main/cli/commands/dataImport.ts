@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { choiceOption, defineCommand, usage } from '../command.ts';
 import { parsePairs, parseValues } from '../pairs.ts';
 import { superviseOptions } from '../dataOptions.ts';
@@ -46,10 +47,11 @@ export const command = defineCommand({
     return client.call(
       'datasets:import',
       {
-        paths: positionals,
+        // The core has a working folder of its own.
+        paths: positionals.map((path) => (path.startsWith('hub:') ? path : resolve(path))),
         ...(options.name !== undefined && { name: options.name }),
         ...(options.format !== undefined && { format: options.format }),
-        ...(options.model !== undefined && { model: options.model }),
+        ...(options.model !== undefined && { model: resolve(options.model) }),
         template: {
           ...(options.template !== undefined && { name: options.template }),
           arguments: parseValues('argument', options.argument),

@@ -14,6 +14,7 @@ import {
 import type { CoreContext } from '../context.ts';
 import { CacheStore, type CacheLease } from './cache/cacheStore.ts';
 import type { CacheManifest } from './cache/tokenCache.ts';
+import { downloadFromHub, hubAccess, parseHubName } from './hub.ts';
 import { skippedName, type ImportJob, type JobFile } from './importJob.ts';
 import { runInThread } from './importThread.ts';
 import { bundledModel, hashParts, hashTemplates, readModelFolder } from './modelFolder.ts';
@@ -70,9 +71,10 @@ export class Datasets {
   async import(request: ImportRequest, call: CallContext): Promise<ImportOutcome> {
     const done = this.context.work.begin(`import ${request.paths.join(', ')}`);
     try {
-      const { manifest } = await this.makeTokens(request, request.strict, call);
+      const paths = await this.localPaths(request.paths, call);
+      const { manifest } = await this.makeTokens({ ...request, paths }, request.strict, call);
       if (request.strict && manifest.numSkipped > 0) throw await this.firstSkipped(manifest.key);
-      const dataset = toRow(request, manifest);
+      const dataset = toRow(request, paths, manifest);
       const known = findDataset(this.context.db, dataset.id);
       const row = { ...dataset, createdAtMs: known?.createdAtMs ?? dataset.createdAtMs };
       saveDataset(this.context.db, row);
@@ -136,6 +138,17 @@ export class Datasets {
   /** The first `limit` rows that were left out, from number `from` on, by file and place. */
   async skipped(cacheKey: string, from: number, limit: number): Promise<SkippedRow[]> {
     return readSkipped(join(this.store.dirOf(cacheKey), skippedName), from, limit);
+  }
+
+  /** What the hub names becomes files of the home, so that the dataset is there without a network afterwards. */
+  private async localPaths(paths: string[], call: CallContext): Promise<string[]> {
+    const root = join(this.context.home.root, 'hub');
+    const local: string[] = [];
+    for (const path of paths) {
+      if (!path.startsWith('hub:')) local.push(path);
+      else local.push(...(await downloadFromHub(parseHubName(path), root, hubAccess(), call)));
+    }
+    return local;
   }
 
   private async makeTokens(
@@ -235,9 +248,9 @@ function sortKeys(value: unknown): unknown {
 /** Raised where the same input gives other tokens than before. */
 const cacheVersion = 1;
 
-function toRow(request: ImportRequest, manifest: CacheManifest): DatasetRow {
+function toRow(request: ImportRequest, paths: string[], manifest: CacheManifest): DatasetRow {
   const name = request.name ?? nameOf(request.paths);
-  const { paths, modelDir, read, tokens } = request;
+  const { modelDir, read, tokens } = request;
   const source = { paths, modelDir, read, tokens, datasetHash: manifest.hashes.dataset };
   return {
     id: `${slug(name)}-${createHash('sha256').update(`${manifest.key} ${name}`).digest('hex').slice(0, 8)}`,

@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { downloadFromHub, hubAccess, parseHubName, type HubAccess } from '../../../main/core/datasets/hub.ts';
+import { call, tempFolder } from './fixtures.ts';
+
+const row = (text: string) => `${JSON.stringify({ text })}\n`;
+const files: Record<string, string> = {
+  'README.md': '# a dataset',
+  'data/train-00000-of-00002.jsonl': row('one').repeat(50),
+  'data/train-00001-of-00002.jsonl': row('two').repeat(50),
+  'data/test-00000-of-00001.jsonl': row('three'),
+};
+
+/** Answers as the hub does: the tree of a repository, and files by ranges. */
+function standIn(requests: string[]): Server {
+  return createServer((request, response) => {
+    const url = new URL(request.url ?? '/', 'http://hub');
+    requests.push(`${url.pathname} ${request.headers.range ?? ''}`.trim());
+    if (request.headers.authorization !== 'Bearer hf_secret') {
+      response.writeHead(401).end('{"error":"who are you"}');
+      return;
+    }
+    if (url.pathname === '/api/datasets/me/chats/tree/main') {
+      const entries = Object.entries(files).map(([path, text]) => {
+        const oid = createHash('sha256').update(text).digest('hex');
+        return {
+          type: 'file',
+          path,
+          size: text.length,
+          oid,
+          lfs: { oid, size: text.length, pointerSize: 1 },
+        };
+      });
+      response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(entries));
+      return;
+    }
+    const text = files[decodeURIComponent(url.pathname.replace('/datasets/me/chats/resolve/main/', ''))];
+    if (text === undefined) {
+      response.writeHead(404).end('{"error":"not here"}');
+      return;
+    }
+    const [, from = '0', to = ''] = /bytes=(\d+)-(\d*)/.exec(request.headers.range ?? '') ?? [];
+    const end = to === '' ? text.length - 1 : Math.min(Number(to), text.length - 1);
+    const range = `bytes ${from}-${String(end)}/${String(text.length)}`;
+    response.writeHead(206, { 'Content-Range': range, ETag: '"x"' }).end(text.slice(Number(from), end + 1));
+  });
+}
+
+describe('a dataset of the hub', () => {
+  const requests: string[] = [];
+  let server: Server;
+  let access: HubAccess;
+
+  beforeEach(async () => {
+    requests.length = 0;
+    server = standIn(requests);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    access = { url: `http://127.0.0.1:${String(port)}`, token: 'hf_secret', answerLimitMs: 4500 };
+  });
+  afterEach(() => {
+    server.close();
+  });
+
+  const download = (name: string, root: string, with_: Partial<HubAccess> = {}) =>
+    downloadFromHub(parseHubName(name), root, { ...access, ...with_ }, call());
+
+  it('is downloaded once: the training split by default, another by name', async () => {
+    const root = tempFolder();
+    const paths = await download('hub:me/chats', root);
+    expect(paths.map((path) => readFileSync(path, 'utf8'))).toEqual([
+      row('one').repeat(50),
+      row('two').repeat(50),
+    ]);
+    const numRequests = requests.length;
+    expect(await download('hub:me/chats', root)).toEqual(paths);
+    expect(requests.slice(numRequests)).toEqual(['/api/datasets/me/chats/tree/main']);
+    const [test] = await download('hub:me/chats@main#test', root);
+    expect(readFileSync(test ?? '', 'utf8')).toBe(row('three'));
+    await expect(download('hub:me/chats#dev', root)).rejects.toThrow("split 'dev'");
+  });
+
+  it('goes on where an interrupted download was, and refuses what arrives damaged', async () => {
+    const root = tempFolder();
+    const [first = ''] = await download('hub:me/chats#test', root);
+    const whole = readFileSync(first, 'utf8');
+    const folder = join(first, '..');
+    for (const name of readdirSync(folder)) expect(name).not.toMatch(/part$/);
+    const other = tempFolder();
+    const again = join(other, first.slice(root.length));
+    mkdirSync(join(again, '..'), { recursive: true });
+    writeFileSync(`${again}.part`, whole.slice(0, 7));
+    await download('hub:me/chats#test', other);
+    expect(readFileSync(again, 'utf8')).toBe(whole);
+    expect(requests.at(-1)).toMatch(/bytes=7-/);
+
+    const damaged = tempFolder();
+    const broken = join(damaged, first.slice(root.length));
+    mkdirSync(join(broken, '..'), { recursive: true });
+    writeFileSync(`${broken}.part`, 'xxxxxxx');
+    await expect(download('hub:me/chats#test', damaged)).rejects.toThrow('arrived damaged');
+    expect(existsSync(`${broken}.part`)).toBe(false);
+  });
+
+  it('that is not there, not allowed or not reachable is named, soon', async () => {
+    const root = tempFolder();
+    await expect(download('hub:me/nothing', root)).rejects.toMatchObject({ code: 'noHubDataset' });
+    const noToken = download('hub:me/chats', root, { token: undefined });
+    await expect(noToken).rejects.toMatchObject({ code: 'hubForbidden' });
+    const refused = download('hub:me/chats', root, { url: 'http://127.0.0.1:9' });
+    await expect(refused).rejects.toMatchObject({ code: 'hubUnreachable' });
+    const silent = createServer(() => undefined);
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${String((silent.address() as AddressInfo).port)}`;
+    await expect(download('hub:me/chats', root, { url, answerLimitMs: 200 })).rejects.toThrow(
+      'no answer within',
+    );
+    silent.closeAllConnections();
+    silent.close();
+  });
+});
+
+it('names of the hub are read, the rest refused', () => {
+  expect(parseHubName('hub:a/b@v1.0#test')).toEqual({ name: 'a/b', revision: 'v1.0', split: 'test' });
+  expect(parseHubName('hub:a/b')).toEqual({ name: 'a/b', revision: 'main', split: undefined });
+  expect(() => parseHubName('hub:../../etc')).toThrow('names no dataset');
+  expect(hubAccess({ HF_TOKEN: 'hf_t', HF_ENDPOINT: 'http://x/' })).toMatchObject({
+    url: 'http://x',
+    token: 'hf_t',
+  });
+  expect(() => hubAccess({ HF_TOKEN: 'mine' })).toThrow('HF_TOKEN');
+  expect(hubAccess({}).answerLimitMs).toBeLessThan(5000);
+});
