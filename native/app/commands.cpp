@@ -1,0 +1,13 @@
+#include "app/commands.h"
+
+#include <iostream>
+
+namespace tessera {
+
+std::vector<AddCommand> command_list() { return {add_hello, add_verify}; }
+
+void print_json(const Json& value) {
+  std::cout << value.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+}
+
+}  // namespace tessera

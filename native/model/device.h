@@ -1,0 +1,23 @@
+// Backends by device name.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/json.h"
+#include "ops/backend.h"
+
+namespace tessera {
+
+struct DeviceOptions {
+  int threads = 0;      // cpu: 0 is all cores
+  std::string profile;  // cuda: "", "events", "cupti"
+};
+// device: "cpu", "cuda:N" or "auto" (cuda:0 where one is usable, else cpu).
+// Throws EngineError invalid_device | no_cuda.
+std::unique_ptr<Backend> make_backend(const std::string& device, const DeviceOptions& options = {});
+
+// How the kernels of a backend are listed in hello and doctor.
+Json kernels_json(const std::vector<KernelInfo>& kernels);
+
+}  // namespace tessera

@@ -1,0 +1,65 @@
+#include "model/save.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/json.h"
+
+namespace tessera {
+namespace {
+
+// Trained values converted piece by piece to the file's dtype.
+TensorSource trained(const Parameters& parameters, const TensorEntry& t, const TensorInfo& info) {
+  const DType to = *dtype_from_safetensors(info.dtype);
+  return {t.name, info.dtype, info.shape, [&parameters, &t, to](const auto& write) {
+            std::vector<char> raw;
+            parameters.read_exact(t, [&](const float* values, i64 count) {
+              raw.resize(static_cast<size_t>(count) * dtype_bytes(to));
+              from_f32(raw.data(), to, values, count);
+              write(raw.data(), raw.size());
+            });
+          }};
+}
+
+TensorSource copied(const SafetensorsFile& file, const std::string& name) {
+  const TensorInfo& info = file.info(name);
+  return {name, info.dtype, info.shape,
+          [&file, name, &info](const auto& write) { write(file.data(name), info.end - info.begin); }};
+}
+
+}  // namespace
+
+void save_weights(const Parameters& parameters, const SafetensorsFolder& source, bool tied, const fs::path& folder) {
+  Json weight_map = Json::object();
+  size_t total = 0;
+  for (const SafetensorsFile& file : source.files()) {
+    std::vector<std::pair<size_t, std::string>> order;  // as in the source file
+    for (const auto& [name, info] : file.tensors())
+      if (!(tied && name == "lm_head.weight")) order.emplace_back(info.begin, name);
+    std::sort(order.begin(), order.end());
+    std::vector<TensorSource> tensors;
+    for (const auto& [begin, name] : order) {
+      const TensorEntry* entry = parameters.layout().find(name);
+      tensors.push_back(entry ? trained(parameters, *entry, file.info(name)) : copied(file, name));
+      weight_map[name] = file.path().filename().string();
+      total += file.info(name).end - file.info(name).begin;
+    }
+    write_safetensors(folder / file.path().filename(), tensors, file.metadata());
+  }
+  if (source.sharded())
+    write_file(folder / "model.safetensors.index.json",
+               Json{{"metadata", {{"total_size", total}}}, {"weight_map", weight_map}}.dump(1));
+}
+
+void copy_side_files(const fs::path& from, const fs::path& to) {
+  for (const auto& entry : fs::directory_iterator(from)) {
+    const fs::path name = entry.path().filename();
+    const bool text = name.extension() == ".json" || name.extension() == ".jinja" || name.extension() == ".txt";
+    if (!entry.is_regular_file() || !text || name == "model.safetensors.index.json") continue;
+    // A checkpoint used as the source brings its own bookkeeping; that is not part of the model.
+    if (name == "state.json" || name == "manifest.json") continue;
+    fs::copy_file(entry.path(), to / name, fs::copy_options::overwrite_existing);
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,301 @@
+#include "train/verify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "core/safetensors.h"
+#include "model/executor.h"
+
+namespace tessera {
+namespace {
+
+// Largest admissible errors. Norms: ||a-b|| / ||b||. Elements: |a-b| / (|b| + rms(b)), which a single wrong element
+// in a large tensor cannot hide from.
+struct Limits {
+  double loss_relative, loss_absolute, logits, gradient, cosine, training, element;
+};
+constexpr double kNone = std::numeric_limits<double>::infinity();
+constexpr Limits kCpu{1e-5, kNone, 1e-4, 1e-3, -1.0, 1e-3, 2e-3};
+constexpr Limits kCuda{kNone, 5e-3, 2e-2, 3e-2, 0.999, 2e-2, kNone};
+
+struct Difference {
+  double relative = 0, element = 0, cosine = 1;
+  size_t worst_index = 0;
+};
+
+Difference compare(const std::vector<float>& got, const std::vector<float>& want, double scale) {
+  double difference = 0, norm = 0, got_norm = 0, dot = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const double a = got[i] * scale, b = want[i];
+    difference += (a - b) * (a - b);
+    norm += b * b;
+    got_norm += a * a;
+    dot += a * b;
+  }
+  Difference d;
+  const double tiny = 1e-30, rms = std::sqrt(norm / std::max<double>(1, static_cast<double>(want.size())));
+  d.relative = std::sqrt(difference) / std::max(std::sqrt(norm), tiny);
+  d.cosine = norm == 0 && got_norm == 0 ? 1.0 : dot / std::max(std::sqrt(norm * got_norm), tiny);
+  for (size_t i = 0; i < want.size(); ++i) {
+    const double error = std::abs(got[i] * scale - want[i]) / std::max(std::abs(double{want[i]}) + rms, tiny);
+    if (!(error <= d.element)) {
+      d.element = error;
+      d.worst_index = i;
+    }
+  }
+  return d;
+}
+
+double relative(double got, double want) { return std::abs(got - want) / std::max(std::abs(want), 1e-30); }
+
+// A fixture's inputs as sequences.
+struct Inputs {
+  std::vector<i32> ids, labels, cu;
+  i64 supervised = 0;
+  std::vector<Sequence> sequences(const std::vector<i32>& tokens) const {
+    std::vector<Sequence> list;
+    for (size_t n = 0; n + 1 < cu.size(); ++n) {
+      const auto begin = static_cast<size_t>(cu[n]), count = static_cast<size_t>(cu[n + 1] - cu[n]);
+      list.push_back({std::span(tokens).subspan(begin, count), std::span(labels).subspan(begin, count),
+                      static_cast<i64>(count)});
+    }
+    return list;
+  }
+};
+
+Inputs read_inputs(const SafetensorsFile& file) {
+  const auto ints = [&](const char* name) {
+    const auto* data = static_cast<const i32*>(file.typed(name, DType::i32));
+    return std::vector<i32>(data, data + file.info(name).count());
+  };
+  Inputs in{ints("input_ids"), ints("labels"), ints("cu_seqlens")};
+  const auto T = static_cast<i32>(in.ids.size());
+  bool good = in.cu.size() >= 2 && in.cu.front() == 0 && in.cu.back() == T && in.labels.size() == in.ids.size();
+  for (size_t n = 0; good && n + 1 < in.cu.size(); ++n) good = in.cu[n] <= in.cu[n + 1];
+  if (!good)
+    throw EngineError("invalid_fixture", file.path().string() + ": cu_seqlens must begin at 0, never fall and end at " +
+                                             std::to_string(T) + ", the length of input_ids and labels");
+  in.supervised = T - std::count(in.labels.begin(), in.labels.end(), kIgnoreLabel);
+  if (in.supervised == 0) throw EngineError("invalid_fixture", file.path().string() + ": no position is supervised");
+  return in;
+}
+
+class Verifier {
+ public:
+  Verifier(Backend& backend, const fs::path& folder, const VerifyOptions& options)
+      : backend_(backend),
+        options_(options),
+        limits_(backend.act_dtype() == DType::f32 ? kCpu : kCuda),
+        settings_path_((folder / "expected.json").string()),
+        settings_(read_json(folder / "expected.json")),
+        expected_(folder / "expected.safetensors"),
+        config_(read_config(folder)),
+        files_(folder),
+        prefix_(tensor_prefix(files_)),
+        layout_(make_layout(config_, prefix_)),
+        inputs_(read_inputs(expected_)) {
+    check_tensors(layout_, files_, prefix_, config_.tied);
+  }
+
+  Json run() {
+    const Json adamw = require_field<Json>(settings_, "adamw", settings_path_, "invalid_fixture");
+    auto executor = make_executor(adamw);
+    report_["device"] = backend_.name();
+    report_["kernels"] = kernels(executor->options());
+    check_forward(*executor);
+    check_gradients(*executor);
+    check_isolation(*executor);
+    check_training(*executor, adamw);
+    report_["ok"] = failures_.empty();
+    report_["failures"] = failures_;
+    return report_;
+  }
+
+ private:
+  std::unique_ptr<Executor> make_executor(const Json& adamw) {
+    const auto get = [&](const char* key) { return require_field<double>(adamw, key, settings_path_, "invalid_fixture"); };
+    const auto betas = require_field<std::vector<double>>(adamw, "betas", settings_path_, "invalid_fixture");
+    if (betas.size() != 2) throw EngineError("invalid_fixture", settings_path_ + ": betas must be two numbers");
+    ExecutorOptions o;
+    o.optimizer = {.beta1 = static_cast<float>(betas[0]), .beta2 = static_cast<float>(betas[1]),
+                   .eps = static_cast<float>(get("eps")), .weight_decay = static_cast<float>(get("weight_decay")),
+                   .decay_small = optional_field<bool>(adamw, "all_params_decayed", false, settings_path_, "invalid_fixture")};
+    o.policy = options_.policy;
+    o.compaction = options_.compaction;
+    const auto used = static_cast<i64>(inputs_.ids.size()), count = static_cast<i64>(inputs_.cu.size()) - 1;
+    o.batch.tokens = backend_.fixed_shapes() ? (used + 63) / 64 * 64 : used;
+    o.batch.sequences = sequences_with_tail(count, used, o.batch.tokens);
+    auto executor = std::make_unique<Executor>(backend_, config_, layout_, o);
+    executor->allocate();
+    load_weights(executor->parameters(), files_);
+    return executor;
+  }
+
+  Json kernels(const ExecutorOptions&) const {
+    Json slow = Json::array();
+    for (const KernelInfo& k : backend_.kernels(config_.gdn, config_.attn))
+      if (k.slow) slow.push_back(k.operation);
+    return {{"slow", slow}};
+  }
+
+  void limit(const std::string& what, double error, double most) {
+    if (!(error <= most)) {
+      char text[64];
+      std::snprintf(text, sizeof text, ": %.3g exceeds %.3g", error, most);
+      failures_.push_back(what + text);
+    }
+  }
+
+  StepScalars scalars(i32 step, double lr, double clip, double beta1, double beta2) const {
+    return {.lr = static_cast<float>(lr),
+            .bias1 = static_cast<float>(1 - std::pow(beta1, step)),
+            .bias2 = static_cast<float>(1 - std::pow(beta2, step)),
+            .inv_tokens = static_cast<float>(1.0 / static_cast<double>(inputs_.supervised)),
+            .clip = static_cast<float>(clip),
+            .seed = 0,
+            .step = step};
+  }
+
+  void check_forward(Executor& executor) {
+    const auto T = inputs_.ids.size();
+    auto got = executor.logits(inputs_.sequences(inputs_.ids));
+    got.resize(T * static_cast<size_t>(config_.vocab));
+    const auto want = expected("logits", got.size());
+    const Difference d = compare(got, want, 1.0);
+    report_["logits"] = {{"relativeError", d.relative}, {"elementError", d.element}};
+    limit("logits", d.relative, limits_.logits);
+    limit("logits, element " + std::to_string(d.worst_index), d.element, limits_.element);
+  }
+
+  void check_gradients(Executor& executor) {
+    executor.run_micro_batch(inputs_.sequences(inputs_.ids), true);
+    const StepResult result = executor.result(executor.measure(scalars(1, 0, 0, 0, 0)));
+    const double n = static_cast<double>(inputs_.supervised), got = result.loss_sum / n;
+    const double want = require_field<double>(settings_, "loss", settings_path_, "invalid_fixture");
+    report_["loss"] = {{"got", got}, {"want", want}, {"relativeError", relative(got, want)}, {"absoluteError", std::abs(got - want)}};
+    limit("loss", relative(got, want), limits_.loss_relative);
+    limit("loss (absolute)", std::abs(got - want), limits_.loss_absolute);
+    if (expected_.contains("nll") && !options_.compaction) {
+      auto nll = executor.losses();
+      nll.resize(inputs_.ids.size());
+      const Difference d = compare(nll, expected("nll", nll.size()), 1.0);
+      report_["nll"] = {{"relativeError", d.relative}, {"elementError", d.element}};
+      limit("nll", d.relative, limits_.logits);
+      limit("nll, element " + std::to_string(d.worst_index), d.element, limits_.element);
+    }
+    const double norm = require_field<double>(settings_, "grad_norm", settings_path_, "invalid_fixture");
+    report_["gradNorm"] = {{"got", result.grad_norm}, {"want", norm}, {"relativeError", relative(result.grad_norm, norm)}};
+    limit("gradient norm", relative(result.grad_norm, norm), limits_.gradient);
+
+    std::vector<double> errors;
+    Json worst, worst_element;
+    double worst_cosine = 1;
+    for (const TensorEntry& t : layout_.tensors) {
+      const auto gradient = executor.parameters().read(t, Field::gradient);
+      const Difference d = compare(gradient, expected("grad." + t.name, gradient.size()), 1.0 / n);
+      errors.push_back(d.relative);
+      worst_cosine = std::min(worst_cosine, d.cosine);
+      if (worst.is_null() || !(d.relative <= worst["relativeError"].get<double>()))
+        worst = {{"name", t.name}, {"relativeError", d.relative}};
+      if (worst_element.is_null() || !(d.element <= worst_element["error"].get<double>()))
+        worst_element = {{"name", t.name}, {"index", d.worst_index}, {"error", d.element}};
+      limit("gradient of " + t.name, d.relative, limits_.gradient);
+      limit("gradient of " + t.name + ", element " + std::to_string(d.worst_index), d.element, limits_.element);
+      limit("gradient of " + t.name + ", 1 - cosine", 1 - d.cosine, 1 - limits_.cosine);
+    }
+    std::sort(errors.begin(), errors.end());
+    report_["gradients"] = {{"worst", worst}, {"median", errors[errors.size() / 2]}, {"worstCosine", worst_cosine},
+                            {"worstElement", worst_element}};
+  }
+
+  // Changes every token of one example at a time: nothing of any other example may change, not by one bit.
+  void check_isolation(Executor& executor) {
+    const auto base = observe(executor, inputs_.ids);
+    double change = 0;
+    bool same = true;
+    for (size_t n = 0; n + 1 < inputs_.cu.size(); ++n) {
+      auto ids = inputs_.ids;
+      for (i32 t = inputs_.cu[n]; t < inputs_.cu[n + 1]; ++t) {
+        i32& id = ids[static_cast<size_t>(t)];
+        id = static_cast<i32>((id + 1 + t % 7) % config_.vocab);
+      }
+      const auto other = observe(executor, ids);
+      for (size_t k = 0; k < base.size(); ++k) {
+        const size_t width = base[k].size() / inputs_.ids.size();
+        for (size_t i = 0; i < base[k].size(); ++i) {
+          const auto t = static_cast<i32>(i / width);
+          if (t >= inputs_.cu[n] && t < inputs_.cu[n + 1]) continue;
+          if (std::bit_cast<std::uint32_t>(base[k][i]) == std::bit_cast<std::uint32_t>(other[k][i])) continue;
+          same = false;
+          const double by = std::abs(double{base[k][i]} - other[k][i]);
+          change = std::isnan(by) ? by : std::max(change, by);
+        }
+      }
+    }
+    report_["isolation"] = {{"ok", same}, {"maxChange", change}};
+    if (!same) failures_.push_back("isolation: an example sees another");
+  }
+
+  // What an example could leak into: logits [T,V], losses [T], gradients at the embedding [T,H].
+  std::vector<std::vector<float>> observe(Executor& executor, const std::vector<i32>& ids) const {
+    const size_t T = ids.size();
+    std::vector<std::vector<float>> values;
+    values.push_back(executor.logits(inputs_.sequences(ids)));
+    executor.run_micro_batch(inputs_.sequences(ids), true);
+    if (!options_.compaction) values.push_back(executor.losses());
+    values.push_back(executor.input_gradient());
+    const std::vector<size_t> widths = options_.compaction
+        ? std::vector<size_t>{static_cast<size_t>(config_.vocab), static_cast<size_t>(config_.hidden)}
+        : std::vector<size_t>{static_cast<size_t>(config_.vocab), 1, static_cast<size_t>(config_.hidden)};
+    for (size_t k = 0; k < values.size(); ++k) values[k].resize(T * widths[k]);
+    return values;
+  }
+
+  void check_training(Executor& executor, const Json& adamw) {
+    const auto want = require_field<std::vector<double>>(adamw, "losses", settings_path_, "invalid_fixture");
+    const auto get = [&](const char* key) { return require_field<double>(adamw, key, settings_path_, "invalid_fixture"); };
+    const auto betas = require_field<std::vector<double>>(adamw, "betas", settings_path_, "invalid_fixture");
+    std::vector<double> got;
+    double worst = 0;
+    for (size_t k = 0; k < want.size(); ++k) {
+      executor.run_micro_batch(inputs_.sequences(inputs_.ids), true);
+      const int ticket = executor.update(scalars(static_cast<i32>(k) + 1, get("lr"), get("clip"), betas[0], betas[1]));
+      got.push_back(executor.result(ticket).loss_sum / static_cast<double>(inputs_.supervised));
+      const double error = relative(got.back(), want[k]);
+      if (!(error <= worst)) worst = error;
+      limit("training loss " + std::to_string(k + 1), error, limits_.training);
+    }
+    report_["training"] = {{"losses", got}, {"worstRelativeError", worst}};
+  }
+
+  std::vector<float> expected(const std::string& name, size_t count) const {
+    auto values = expected_.floats(name);
+    if (values.size() != count)
+      throw EngineError("invalid_fixture", expected_.path().string() + ": " + name + " holds " + std::to_string(values.size()) +
+                                               " values, expected " + std::to_string(count));
+    return values;
+  }
+
+  Backend& backend_;
+  const VerifyOptions options_;
+  const Limits limits_;
+  const std::string settings_path_;
+  const Json settings_;
+  const SafetensorsFile expected_;
+  const ModelConfig config_;
+  const SafetensorsFolder files_;
+  const std::string prefix_;
+  const Layout layout_;
+  const Inputs inputs_;
+  Json report_;
+  std::vector<std::string> failures_;
+};
+
+}  // namespace
+
+Json verify_fixture(Backend& backend, const fs::path& fixture, const VerifyOptions& options) {
+  return Verifier(backend, fixture, options).run();
+}
+
+}  // namespace tessera
