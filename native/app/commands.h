@@ -12,7 +12,11 @@ namespace tessera {
 using AddCommand = std::function<void(CLI::App&, int* status)>;
 std::vector<AddCommand> command_list();
 
+void add_generate(CLI::App& app, int* status);
 void add_hello(CLI::App& app, int* status);
+void add_init(CLI::App& app, int* status);
+void add_monitor(CLI::App& app, int* status);
+void add_train(CLI::App& app, int* status);
 void add_verify(CLI::App& app, int* status);
 
 // --json is accepted everywhere; the engine speaks nothing else.

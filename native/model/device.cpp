@@ -9,7 +9,7 @@ namespace {
 
 std::unique_ptr<Backend> cuda(int index, const DeviceOptions& options) {
 #ifdef TESSERA_WITH_CUDA
-  return make_cuda_backend({index, options.profile});
+  return make_cuda_backend({.device = index, .profile = options.profile});
 #else
   throw EngineError("no_cuda", "device cuda:" + std::to_string(index) + ": this engine was built without CUDA",
                     "Build on a machine with nvcc (TESSERA_CUDA=1), or use device cpu.");

@@ -12,7 +12,8 @@ namespace tessera {
 
 struct OptimizerOptions {
   OptimizerMode mode = OptimizerMode::master32;
-  float beta1 = 0.9f, beta2 = 0.95f, eps = 1e-8f, weight_decay = 0.0f;
+  double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
+  float weight_decay = 0.0f;
   bool decay_small = false;  // decay norms, conv taps, A_log and dt_bias too
 };
 

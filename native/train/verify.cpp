@@ -118,8 +118,8 @@ class Verifier {
     const auto betas = require_field<std::vector<double>>(adamw, "betas", settings_path_, "invalid_fixture");
     if (betas.size() != 2) throw EngineError("invalid_fixture", settings_path_ + ": betas must be two numbers");
     ExecutorOptions o;
-    o.optimizer = {.beta1 = static_cast<float>(betas[0]), .beta2 = static_cast<float>(betas[1]),
-                   .eps = static_cast<float>(get("eps")), .weight_decay = static_cast<float>(get("weight_decay")),
+    o.optimizer = {.beta1 = betas[0], .beta2 = betas[1], .eps = get("eps"),
+                   .weight_decay = static_cast<float>(get("weight_decay")),
                    .decay_small = optional_field<bool>(adamw, "all_params_decayed", false, settings_path_, "invalid_fixture")};
     o.policy = options_.policy;
     o.compaction = options_.compaction;

@@ -1,0 +1,52 @@
+// The fields of a resolved recipe that the engine acts on; the core has checked the rest.
+#pragma once
+
+#include <string>
+
+#include "core/files.h"
+#include "core/json.h"
+#include "model/layer_memory.h"
+#include "model/parameters.h"
+
+namespace tessera {
+
+struct Schedule {
+  enum class Kind : u8 { constant, linear, cosine } kind = Kind::constant;
+  double lr = 0, min_lr = 0;
+  i64 warmup_steps = 0;
+  // Learning rate of a step (0-based) of a run of `total` steps: rises linearly over the warm-up, reaching lr at its
+  // last step, then stays, falls linearly, or falls by a half cosine, to min_lr at the last step.
+  double at(i64 step, i64 total) const;
+};
+
+struct CheckpointRules {
+  i64 every_steps = 0;       // 0: only at the end and on request
+  double every_minutes = 0;  // 0: never by time
+  i64 keep = 2;              // newest ones kept
+  bool best = false;         // also keep the one with the lowest held-out loss
+};
+
+struct Recipe {
+  std::string device = "cpu";
+  i64 budget = 0, steps = 0;  // steps 0: as many as the plan holds
+  i64 grad_accumulation = 1;
+  OptimizerOptions optimizer;
+  double clip = 0;
+  Schedule schedule;
+  RecomputePolicy policy = RecomputePolicy::p1;
+  CheckpointRules checkpoint;
+  i64 evaluate_every = 0;
+  i64 profile_at = 0;
+  bool accept_slow = false;
+  bool compaction = true;
+  i64 head_rows = 2048;
+  i64 seed = 0;
+  // What a resumed run must share with the one it continues, by field name.
+  Json binding;
+};
+
+// Throws EngineError invalid_recipe, naming the file and the field.
+Recipe parse_recipe(const Json& json, const std::string& where);
+Recipe read_recipe(const fs::path& path);
+
+}  // namespace tessera

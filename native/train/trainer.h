@@ -1,0 +1,94 @@
+// A training run: steps over a plan's bins, evaluation, checkpoints, and the protocol's events and commands.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "model/executor.h"
+#include "model/profiled_backend.h"
+#include "protocol/channel.h"
+#include "train/checkpoint.h"
+#include "train/recipe.h"
+#include "train/token_cache.h"
+
+namespace tessera {
+
+struct TrainOptions {
+  fs::path recipe, cache, plan, model, out;
+  fs::path eval_cache, eval_plan;  // empty: no held-out loss
+  fs::path resume;                 // empty: from the beginning
+  std::string device;              // empty: the recipe's
+  int threads = 0;
+  bool profile = false;  // measure every step
+  bool forecast = false;  // check everything, report the memory, train nothing
+};
+
+class Trainer {
+ public:
+  // Reads and checks everything; allocates nothing. Throws EngineError of the reader that refuses.
+  explicit Trainer(const TrainOptions& options);
+  // Trains to the end, a stop or a failure, emitting events. Throws EngineError where the run fails.
+  void run(CommandReader& commands);
+  Json hello() const;     // the first event
+  Json forecast() const;  // memory by part in bytes, steps
+
+ private:
+  // The micro-batches of one step, with the memory that their sequences view.
+  struct MicroBatch {
+    std::vector<i32> ids, labels;
+    std::vector<Sequence> sequences;
+    i64 targets = 0, tokens = 0, positions = 0;
+  };
+  struct Pending {
+    int ticket;
+    i64 step;
+    double learning_rate;
+    i64 targets, tokens, positions;
+  };
+
+  void check_model_and_plan() const;
+  BatchLayout capacity() const;
+  void refuse_empty_steps() const;
+  void refuse_slow_kernels() const;
+  void start();
+  void resume_from(const fs::path& checkpoint);
+
+  i64 bins_of_step(i64 step, i64 index) const;  // bin number of the step's index-th micro-batch; -1 past the end
+  MicroBatch micro_batch(const TokenCache& cache, const Plan& plan, i64 bin) const;
+  void take_step();
+  void report(size_t most_pending);
+  void fail_non_finite(i64 step);
+  void evaluate(const char* phase);
+  void save();
+  bool checkpoint_due() const;
+  void emit_profile();
+  std::optional<std::string> obey(CommandReader& commands);
+  std::optional<std::string> pause(CommandReader& commands);
+
+  const TrainOptions options_;
+  const Recipe recipe_;
+  const TokenCache cache_;
+  const Plan plan_;
+  std::optional<TokenCache> eval_cache_;
+  std::optional<Plan> eval_plan_;
+  const ModelConfig config_;
+  const SafetensorsFolder files_;
+  const std::string prefix_;
+  const Layout layout_;
+  std::unique_ptr<Backend> device_;
+  std::unique_ptr<ProfiledBackend> backend_;
+  i64 total_steps_ = 0;
+  std::unique_ptr<Executor> executor_;
+
+  RunState state_;
+  std::deque<Pending> pending_;
+  i64 saved_step_ = -1;
+  std::optional<fs::path> best_checkpoint_;
+  bool profile_next_ = false;
+  std::chrono::steady_clock::time_point last_report_, last_save_;
+};
+
+}  // namespace tessera
