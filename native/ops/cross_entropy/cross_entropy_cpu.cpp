@@ -20,14 +20,22 @@ void cross_entropy(int threads, Real* z, Real* nll, const i32* label, i64 rows, 
       Real highest = row[0];
 #pragma omp simd reduction(max : highest)
       for (i64 v = 0; v < V; ++v) highest = row[v] > highest ? row[v] : highest;
+      const Real target = row[label[t]];
       Real sum = 0;
+      if (with_grad) {
 #pragma omp simd reduction(+ : sum)
-      for (i64 v = 0; v < V; ++v) sum += exp_of(row[v] - highest);
-      const Real lse = highest + std::log(sum);
-      nll[t] = lse - row[label[t]];
-      if (!with_grad) continue;
-      for (i64 v = 0; v < V; ++v) row[v] = exp_of(row[v] - lse);
-      row[label[t]] -= Real{1};
+        for (i64 v = 0; v < V; ++v) {
+          row[v] = exp_of(row[v] - highest);
+          sum += row[v];
+        }
+        const Real inverse = Real(1) / sum;
+        for (i64 v = 0; v < V; ++v) row[v] *= inverse;
+        row[label[t]] -= Real{1};
+      } else {
+#pragma omp simd reduction(+ : sum)
+        for (i64 v = 0; v < V; ++v) sum += exp_of(row[v] - highest);
+      }
+      nll[t] = highest + std::log(sum) - target;
     }
   });
 }

@@ -18,8 +18,10 @@ constexpr i64 kVecBytes = 16;
 constexpr i64 kRows = 4;
 #endif
 constexpr i64 kDepth = 256;     // contraction per packed panel
-constexpr i64 kRowBlock = 96;   // rows of a packed at a time, a multiple of kRows
+constexpr i64 kRowBlock = 48;   // rows of a packed at a time, a multiple of kRows
 constexpr i64 kColBlock = 256;  // columns of b packed at a time
+constexpr i64 kPanel = 3072;    // rows or columns packed at a time by all threads, a multiple of both blocks
+constexpr i64 kPackFrom = 128;  // columns of c from which packing a, too, pays
 
 template <class Real>
 struct VecOf {
@@ -44,6 +46,25 @@ V multiply_add(V a, V b, V c) {
 
 i64 least(i64 a, i64 b) { return a < b ? a : b; }
 
+// dst[j, i] = src[i, j] for a block of 4 x 4, row strides as given
+inline void transpose_block(float* dst, i64 dst_row, const float* src, i64 src_row) {
+  typedef float Four __attribute__((vector_size(16), aligned(4)));
+  const auto at = [&](i64 i) { return *reinterpret_cast<const Four*>(src + i * src_row); };
+  const Four low01 = __builtin_shufflevector(at(0), at(1), 0, 4, 1, 5);
+  const Four high01 = __builtin_shufflevector(at(0), at(1), 2, 6, 3, 7);
+  const Four low23 = __builtin_shufflevector(at(2), at(3), 0, 4, 1, 5);
+  const Four high23 = __builtin_shufflevector(at(2), at(3), 2, 6, 3, 7);
+  *reinterpret_cast<Four*>(dst) = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+  *reinterpret_cast<Four*>(dst + dst_row) = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+  *reinterpret_cast<Four*>(dst + 2 * dst_row) = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+  *reinterpret_cast<Four*>(dst + 3 * dst_row) = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+}
+inline void transpose_block(double* dst, i64 dst_row, const double* src, i64 src_row) {
+  for (i64 i = 0; i < 4; ++i) {
+    for (i64 j = 0; j < 4; ++j) dst[j * dst_row + i] = src[i * src_row + j];
+  }
+}
+
 // Strips of `width` rows (columns) of a block, each strip depth-major and padded with zeros to `width`.
 template <class Real, i64 width>
 void pack(Real* dst, const Real* src, i64 across_stride, i64 depth_stride, i64 across, i64 depth) {
@@ -56,55 +77,98 @@ void pack(Real* dst, const Real* src, i64 across_stride, i64 depth_stride, i64 a
       }
       continue;
     }
-    for (i64 i = 0; i < width; ++i) {
-      if (i < valid) {
-        for (i64 p = 0; p < depth; ++p) dst[p * width + i] = strip[i * across_stride + p * depth_stride];
-      } else {
-        for (i64 p = 0; p < depth; ++p) dst[p * width + i] = Real{0};
+    i64 i = 0;
+    for (; depth_stride == 1 && i + 4 <= valid; i += 4) {
+      const Real* rows = strip + i * across_stride;
+      i64 p = 0;
+      for (; p + 4 <= depth; p += 4) transpose_block(dst + p * width + i, width, rows + p, across_stride);
+      for (; p < depth; ++p) {
+        for (i64 r = 0; r < 4; ++r) dst[p * width + i + r] = rows[r * across_stride + p];
+      }
+    }
+    for (; i < width; ++i) {
+      for (i64 p = 0; p < depth; ++p) {
+        dst[p * width + i] = i < valid ? strip[i * across_stride + p * depth_stride] : Real{0};
       }
     }
   }
 }
 
-// One register tile: c[rows, cols] (+)= a strip times b strip.
-template <class Real>
-void tile(const Real* a, const Real* b, i64 depth, Real* c, i64 ldc, i64 rows, i64 cols, bool accumulate) {
+// One register tile: c[rows, kCols] (+)= rows of a times a strip of packed b.
+template <class Real, i64 rows>
+void tile(View<Real> a, const Real* b, i64 depth, Real* c, i64 ldc, bool accumulate) {
   using V = Vec<Real>;
-  V sum[kRows][2] = {};
-  for (i64 p = 0; p < depth; ++p, a += kRows, b += kCols<Real>) {
+  V sum[rows][2] = {};
+  const Real* column = a.data;
+  for (i64 p = 0; p < depth; ++p, column += a.col, b += kCols<Real>) {
     const V b0 = *reinterpret_cast<const V*>(b);
     const V b1 = *reinterpret_cast<const V*>(b + kLanes<Real>);
 #pragma GCC unroll 6
-    for (i64 i = 0; i < kRows; ++i) {
-      const V ai = a[i] - V{};
+    for (i64 i = 0; i < rows; ++i) {
+      const V ai = column[i * a.row] - V{};
       sum[i][0] = multiply_add(ai, b0, sum[i][0]);
       sum[i][1] = multiply_add(ai, b1, sum[i][1]);
     }
   }
-  const Real* values = reinterpret_cast<const Real*>(sum);
+#pragma GCC unroll 6
   for (i64 i = 0; i < rows; ++i) {
-    Real* row = c + i * ldc;
-    const Real* from = values + i * kCols<Real>;
-    if (accumulate) {
-      for (i64 j = 0; j < cols; ++j) row[j] += from[j];
-    } else {
-      for (i64 j = 0; j < cols; ++j) row[j] = from[j];
+    for (i64 half = 0; half < 2; ++half) {
+      Real* out = c + i * ldc + half * kLanes<Real>;
+      V value = sum[i][half];
+      if (accumulate) {
+        V before;
+        __builtin_memcpy(&before, out, sizeof before);
+        value += before;
+      }
+      __builtin_memcpy(out, &value, sizeof value);
     }
   }
 }
 
+// tile with 1 to kRows rows
+template <class Real, i64 rows = kRows>
+void tile_of(i64 wanted, View<Real> a, const Real* b, i64 depth, Real* c, i64 ldc, bool accumulate) {
+  if (wanted == rows) {
+    tile<Real, rows>(a, b, depth, c, ldc, accumulate);
+  } else if constexpr (rows > 1) {
+    tile_of<Real, rows - 1>(wanted, a, b, depth, c, ldc, accumulate);
+  }
+}
+
+// The tile at c's right edge, where fewer than kCols columns exist.
 template <class Real>
-void block_product(const Real* packed_a, const Real* packed_b, i64 rows, i64 cols, i64 depth, Real* c,
-                   i64 ldc, bool accumulate) {
+void edge_tile(i64 rows, i64 cols, View<Real> a, const Real* b, i64 depth, Real* c, i64 ldc,
+               bool accumulate) {
+  Real result[kRows * kCols<Real>];
+  tile_of<Real>(rows, a, b, depth, result, kCols<Real>, false);
+  for (i64 i = 0; i < rows; ++i) {
+    for (i64 j = 0; j < cols; ++j) {
+      const Real value = result[i * kCols<Real> + j];
+      c[i * ldc + j] = accumulate ? c[i * ldc + j] + value : value;
+    }
+  }
+}
+
+// strip_stride: distance between strips of kRows rows of a.
+template <class Real>
+void block_product(View<Real> a, i64 strip_stride, const Real* packed_b, i64 rows, i64 cols, i64 depth,
+                   Real* c, i64 ldc, bool accumulate) {
   for (i64 j = 0; j < cols; j += kCols<Real>) {
     for (i64 i = 0; i < rows; i += kRows) {
-      tile(packed_a + i * depth, packed_b + j * depth, depth, c + i * ldc + j, ldc, least(kRows, rows - i),
-           least(kCols<Real>, cols - j), accumulate);
+      const View<Real> strip{a.data + i / kRows * strip_stride, a.row, a.col};
+      Real* out = c + i * ldc + j;
+      const i64 height = least(kRows, rows - i), width = cols - j;
+      if (width >= kCols<Real>) {
+        tile_of<Real>(height, strip, packed_b + j * depth, depth, out, ldc, accumulate);
+      } else {
+        edge_tile(height, width, strip, packed_b + j * depth, depth, out, ldc, accumulate);
+      }
     }
   }
 }
 
-i64 round_up(i64 n, i64 unit) { return (n + unit - 1) / unit * unit; }
+i64 blocks_of(i64 n, i64 unit) { return (n + unit - 1) / unit; }
+i64 round_up(i64 n, i64 unit) { return blocks_of(n, unit) * unit; }
 
 }  // namespace
 
@@ -116,7 +180,8 @@ void gemm(i64 M, i64 N, i64 K, View<Real> a, View<Real> b, Real* c, i64 ldc, boo
     }
   }
   const i64 deepest = least(K, kDepth);
-  Buffer<Real> packed_a(round_up(least(M, kRowBlock), kRows) * deepest);
+  const bool packs_a = N > kPackFrom;
+  Buffer<Real> packed_a(packs_a ? round_up(least(M, kRowBlock), kRows) * deepest : 0);
   Buffer<Real> packed_b(round_up(least(N, kColBlock), kCols<Real>) * deepest);
   for (i64 j = 0; j < N; j += kColBlock) {
     const i64 cols = least(kColBlock, N - j);
@@ -125,24 +190,52 @@ void gemm(i64 M, i64 N, i64 K, View<Real> a, View<Real> b, Real* c, i64 ldc, boo
       pack<Real, kCols<Real>>(packed_b, b.data + p * b.row + j * b.col, b.col, b.row, cols, depth);
       for (i64 i = 0; i < M; i += kRowBlock) {
         const i64 rows = least(kRowBlock, M - i);
-        pack<Real, kRows>(packed_a, a.data + i * a.row + p * a.col, a.row, a.col, rows, depth);
-        block_product<Real>(packed_a, packed_b, rows, cols, depth, c + i * ldc + j, ldc, accumulate || p > 0);
+        View<Real> block{a.data + i * a.row + p * a.col, a.row, a.col};
+        if (packs_a) {
+          pack<Real, kRows>(packed_a, block.data, a.row, a.col, rows, depth);
+          block = {packed_a, 1, kRows};
+        }
+        block_product<Real>(block, kRows * (packs_a ? depth : a.row), packed_b, rows, cols, depth,
+                            c + i * ldc + j, ldc, accumulate || p > 0);
       }
     }
   }
 }
 
+// Panels of both factors are packed once, by all threads, and then shared.
 template <class Real>
 void parallel_gemm(int threads, i64 M, i64 N, i64 K, View<Real> a, View<Real> b, Real* c, i64 ldc,
                    bool accumulate) {
-  const i64 col_blocks = (N + kColBlock - 1) / kColBlock;
-  const i64 row_blocks = (M + kRowBlock - 1) / kRowBlock;
-  parallel_for(threads, col_blocks * row_blocks, [&](i64 item) {
-    const i64 i = item / col_blocks * kRowBlock;
-    const i64 j = item % col_blocks * kColBlock;
-    gemm<Real>(least(kRowBlock, M - i), least(kColBlock, N - j), K, {a.data + i * a.row, a.row, a.col},
-               {b.data + j * b.col, b.row, b.col}, c + i * ldc + j, ldc, accumulate);
-  });
+  if (K == 0) return gemm(M, N, K, a, b, c, ldc, accumulate);
+  const i64 deepest = least(K, kDepth);
+  Buffer<Real> packed_a(round_up(least(M, kPanel), kRows) * deepest);
+  Buffer<Real> packed_b(round_up(least(N, kPanel), kCols<Real>) * deepest);
+  for (i64 top = 0; top < M; top += kPanel) {
+    for (i64 left = 0; left < N; left += kPanel) {
+      const i64 rows = least(kPanel, M - top), cols = least(kPanel, N - left);
+      const i64 row_blocks = blocks_of(rows, kRowBlock), col_blocks = blocks_of(cols, kColBlock);
+      for (i64 p = 0; p < K; p += kDepth) {
+        const i64 depth = least(kDepth, K - p);
+        parallel_for(threads, row_blocks + col_blocks, [&](i64 item) {
+          if (item < row_blocks) {
+            const i64 i = item * kRowBlock;
+            pack<Real, kRows>(packed_a + i * depth, a.data + (top + i) * a.row + p * a.col, a.row, a.col,
+                              least(kRowBlock, rows - i), depth);
+          } else {
+            const i64 j = (item - row_blocks) * kColBlock;
+            pack<Real, kCols<Real>>(packed_b + j * depth, b.data + p * b.row + (left + j) * b.col, b.col,
+                                    b.row, least(kColBlock, cols - j), depth);
+          }
+        });
+        parallel_for(threads, row_blocks * col_blocks, [&](i64 item) {
+          const i64 i = item / col_blocks * kRowBlock, j = item % col_blocks * kColBlock;
+          block_product<Real>({packed_a + i * depth, 1, kRows}, kRows * depth, packed_b + j * depth,
+                              least(kRowBlock, rows - i), least(kColBlock, cols - j), depth,
+                              c + (top + i) * ldc + left + j, ldc, accumulate || p > 0);
+        });
+      }
+    }
+  }
 }
 
 TESSERA_INSTANTIATE(gemm);
