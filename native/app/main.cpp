@@ -6,6 +6,7 @@
 
 #include "app/commands.h"
 #include "core/error.h"
+#include "core/patient_threads.h"
 
 namespace {
 
@@ -20,6 +21,7 @@ int fail(const std::string& code, const std::string& message, const std::string&
 }  // namespace
 
 int main(int argc, char** argv) {
+  tessera::use_patient_threads(argv);
   CLI::App app{"Tessera's training engine", "tessera-engine"};
   app.require_subcommand(1);
   app.set_version_flag("--version", TESSERA_VERSION);
