@@ -1,8 +1,12 @@
+import { enableCompileCache } from 'node:module';
 import { parseArgs } from 'node:util';
-import { toErrorBody } from '../contract/errors.ts';
-import { startCore } from './core.ts';
-import { defaultHome } from './home.ts';
-import { processPort } from './ports.ts';
+
+// Before anything else is loaded: compiled modules are kept between starts.
+enableCompileCache();
+const { toErrorBody } = await import('../contract/errors.ts');
+const { startCore } = await import('./core.ts');
+const { defaultHome } = await import('./home.ts');
+const { processPort } = await import('./ports.ts');
 
 /**
  * The core as a program: `node main/core/main.ts --home DIR [--serve-parent] [--grace MS]`.

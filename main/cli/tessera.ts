@@ -1,0 +1,149 @@
+import { parseArgs } from 'node:util';
+import { attachCore } from '../core/attach.ts';
+import { defaultHome } from '../core/home.ts';
+import { toErrorBody } from '../contract/errors.ts';
+import type { CoreClient } from '../contract/index.ts';
+import {
+  UsageError,
+  usage,
+  type Command,
+  type Invocation,
+  type OptionValues,
+  type Options,
+} from './command.ts';
+import { commandNames, findCommand, loadCommand } from './commands.ts';
+import { commandHelp, commonOptions, overview } from './help.ts';
+import { closest } from '../contract/closest.ts';
+import { createProgressBar } from './progressBar.ts';
+
+/** Runs one command line; returns the exit code. */
+export async function tessera(args: string[]): Promise<number> {
+  const json = args.includes('--json');
+  try {
+    return await dispatch(args, json);
+  } catch (error) {
+    const body = toErrorBody(error);
+    if (json) process.stdout.write(`${JSON.stringify({ error: body })}\n`);
+    else
+      process.stderr.write(`tessera: ${body.message}\n${body.hint === undefined ? '' : `  ${body.hint}\n`}`);
+    return error instanceof UsageError ? 2 : 1;
+  }
+}
+
+async function dispatch(args: string[], json: boolean): Promise<number> {
+  const found = findCommand(args.filter((arg) => arg !== '--json'));
+  if (found === undefined) {
+    const words = args.filter((arg) => !arg.startsWith('-'));
+    if (args.length === 0 || ['--help', '-h', 'help'].includes(args[0] ?? '')) {
+      process.stdout.write(`${await overview()}\n`);
+      return args.length === 0 ? 2 : 0;
+    }
+    const near = closest(words.slice(0, 2).join(' '), commandNames());
+    throw usage(
+      `there is no command '${words.slice(0, 2).join(' ')}'`,
+      near === undefined ? 'See tessera --help.' : `Did you mean '${near}'?`,
+    );
+  }
+  const command = await loadCommand(found.name);
+  const { values, positionals } =
+    command.raw === true ? rawArguments(args, found.name) : parse(found, command, json);
+  if (values.help === true) {
+    process.stdout.write(`${commandHelp(found.name, command)}\n`);
+    return 0;
+  }
+  const [fewest, most] = command.numPositionals;
+  if (positionals.length < fewest || positionals.length > most) {
+    throw usage(`usage: tessera ${found.name} ${command.usage}`, `See tessera ${found.name} --help.`);
+  }
+  return await execute(command, values, positionals, json);
+}
+
+type Values = Record<string, string | string[] | boolean | undefined>;
+
+/** What goes to another program as it is, its `--json` and `--help` included. */
+function rawArguments(args: string[], name: string): { values: Values; positionals: string[] } {
+  return { values: {}, positionals: args.slice(args.indexOf(name.split(' ').at(-1) ?? '') + 1) };
+}
+
+function parse(
+  found: { name: string; rest: string[] },
+  command: Command,
+  json: boolean,
+): { values: Values; positionals: string[] } {
+  const options: Options = { ...command.options, ...commonOptions };
+  try {
+    const { values, positionals } = parseArgs({
+      args: found.rest,
+      options,
+      allowPositionals: true,
+      allowNegative: true,
+    });
+    const flags = Object.entries(options).filter(([, option]) => option.type === 'boolean');
+    const absent = Object.fromEntries(flags.map(([name]) => [name, false]));
+    return { values: { ...absent, ...values, json }, positionals };
+  } catch (error) {
+    const unknown = /'(--[^'\s]+)/.exec((error as Error).message)?.[1];
+    const near = unknown === undefined ? undefined : closest(unknown.slice(2), Object.keys(options));
+    throw usage(
+      `${found.name}: ${(error as Error).message.split('. To specify')[0] ?? ''}`,
+      near === undefined ? `See tessera ${found.name} --help.` : `Did you mean --${near}?`,
+    );
+  }
+}
+
+async function execute(
+  command: Command,
+  values: Values,
+  positionals: string[],
+  json: boolean,
+): Promise<number> {
+  const progress = createProgressBar(process.stderr);
+  const home = typeof values.home === 'string' ? values.home : defaultHome();
+  let client: Promise<CoreClient> | undefined;
+  let interrupted: AbortController | undefined;
+  let exitCode = 0;
+  const invocation: Invocation = {
+    positionals,
+    options: values as OptionValues<Options>,
+    json,
+    home,
+    core: () => (client ??= attachCore(home)),
+    progress,
+    note: (line) => {
+      progress.clear();
+      process.stderr.write(`${line}\n`);
+    },
+    interrupted: () => {
+      interrupted ??= onInterrupt();
+      return interrupted.signal;
+    },
+    setExitCode: (code) => {
+      exitCode = code;
+    },
+  };
+  try {
+    const result = await command.run(invocation);
+    progress.clear();
+    if (result !== undefined) {
+      const text =
+        json || command.text === undefined
+          ? JSON.stringify(result, null, json ? 0 : 2)
+          : command.text(result);
+      process.stdout.write(`${text}\n`);
+    }
+    return exitCode;
+  } finally {
+    progress.clear();
+    (await client?.catch(() => undefined))?.close();
+  }
+}
+
+/** The first Ctrl-C asks; the second ends the program. */
+function onInterrupt(): AbortController {
+  const controller = new AbortController();
+  process.once('SIGINT', () => {
+    controller.abort();
+    process.once('SIGINT', () => process.exit(130));
+  });
+  return controller;
+}
