@@ -3,6 +3,7 @@ import { datasetChannels } from './datasets.ts';
 import { packingChannels } from './packing.ts';
 import { runChannels } from './runs.ts';
 import { systemChannels } from './system.ts';
+import { telemetryChannels } from './telemetry.ts';
 
 /** Everything that the core answers. A new capability adds its file here. */
 export const contract = {
@@ -10,6 +11,7 @@ export const contract = {
   ...packingChannels,
   ...runChannels,
   ...systemChannels,
+  ...telemetryChannels,
 };
 
 export type CoreContract = typeof contract;

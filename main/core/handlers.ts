@@ -7,6 +7,7 @@ import { packingHandlers } from './packing/handlers.ts';
 import { runHandlers } from './runs/handlers.ts';
 import { Runs } from './runs/runs.ts';
 import { systemHandlers } from './system/handlers.ts';
+import { telemetryHandlers } from './telemetry/handlers.ts';
 
 /** Every capability's handlers; a missing or extra channel is a type error here. */
 export function createHandlers(context: CoreContext): Handlers<CoreContract> {
@@ -17,5 +18,6 @@ export function createHandlers(context: CoreContext): Handlers<CoreContract> {
     ...packingHandlers(datasets),
     ...runHandlers(runs),
     ...systemHandlers(context),
+    ...telemetryHandlers(context),
   };
 }

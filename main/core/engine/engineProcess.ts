@@ -90,6 +90,17 @@ export class EngineProcess {
     }
   }
 
+  /** Ends its stdin, which a program without work takes as its end; after `limitMs` it is killed. */
+  async close(limitMs: number): Promise<void> {
+    this.signal({ kind: 'stopAsked' });
+    this.child.stdin?.end();
+    const timer = setTimeout(() => {
+      this.kill();
+    }, limitMs);
+    await this.exited;
+    clearTimeout(timer);
+  }
+
   kill(): void {
     this.child.kill('SIGKILL');
   }

@@ -41,7 +41,12 @@ export const engineEvent = z.discriminatedUnion('event', [
   z.looseObject({ event: z.literal('paused'), step: step.optional() }),
   z.looseObject({ event: z.literal('resumed'), step: step.optional() }),
   z.looseObject({ event: z.literal('profile'), step: step.optional() }),
-  z.looseObject({ event: z.literal('telemetry'), atMs: z.number() }),
+  z.looseObject({
+    event: z.literal('telemetry'),
+    atMs: z.number(),
+    gpus: z.array(z.looseObject({})).optional(),
+    reason: z.string().optional(),
+  }),
   z.looseObject({ event: z.literal('warning'), message: z.string() }),
   z.looseObject({ event: z.literal('done'), step: step.optional(), reason: z.string().optional() }),
   z.looseObject({

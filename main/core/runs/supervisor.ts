@@ -7,7 +7,7 @@ import type { Work } from '../context.ts';
 import type { EngineCommand } from '../engine/protocol.ts';
 import { ActiveRun, type RunStores } from './activeRun.ts';
 import { summarise } from './describe.ts';
-import { Emitter } from './emitter.ts';
+import { Emitter } from '../emitter.ts';
 import type { RunData } from './runData.ts';
 import { runFiles } from './runFolder.ts';
 
