@@ -22,6 +22,13 @@ import type { Kwargs, Value } from './values.ts';
 const DICT_MUTATORS = ['clear', 'pop', 'popitem', 'setdefault', 'update'];
 const LIST_MUTATORS = ['append', 'clear', 'pop', 'reverse', 'insert', 'sort', 'extend', 'remove'];
 
+const DICT_METHODS = ['get', 'items', 'keys', 'values', 'copy'];
+
+/** Whether `dict.name` may be something else than the item of that name. */
+export function isDictAttribute(name: string): boolean {
+  return name.startsWith('__') || DICT_METHODS.includes(name) || DICT_MUTATORS.includes(name);
+}
+
 /** `object.name`: the attribute first, then the item. */
 export function getAttribute(object: Value, name: string): Value {
   if (object instanceof Undefined) failUndefined(object);

@@ -1,11 +1,19 @@
 /** Turns expressions into closures. */
-import { call, getAttribute, getSubscript, spreadArguments, spreadNamed } from './attributes.ts';
+import {
+  call,
+  getAttribute,
+  getSubscript,
+  isDictAttribute,
+  spreadArguments,
+  spreadNamed,
+} from './attributes.ts';
 import { NO_KWARGS } from './arguments.ts';
 import type { CallArguments, Expression } from './ast.ts';
-import { runFilter } from './filters.ts';
+import { findFilter } from './filters.ts';
 import { binary, compare, concatAll, failUndefined, getSlice, negate, positive } from './operators.ts';
 import type { Runtime, Scope } from './runtime.ts';
-import { Tagged } from './taggedString.ts';
+import { STR_METHODS } from './stringMethods.ts';
+import { Tagged, isMarkup, isStr } from './taggedString.ts';
 import { runTest } from './tests.ts';
 import { Dict, Tuple, Undefined, isTrue } from './values.ts';
 import type { Kwargs, Value } from './values.ts';
@@ -41,6 +49,7 @@ export function compile(node: Expression): Evaluate {
     }
     case 'binary': {
       const { operator } = node;
+      if (operator === '+') return compileSum(node);
       const left = compile(node.left);
       const right = compile(node.right);
       return (scope, runtime) => binary(operator, left(scope, runtime), right(scope, runtime));
@@ -54,7 +63,12 @@ export function compile(node: Expression): Evaluate {
     case 'attribute': {
       const object = compile(node.object);
       const { name } = node;
-      return (scope, runtime) => getAttribute(object(scope, runtime), name);
+      if (isDictAttribute(name)) return (scope, runtime) => getAttribute(object(scope, runtime), name);
+      return (scope, runtime) => {
+        const value = object(scope, runtime);
+        const item = value instanceof Dict ? value.get(name) : undefined;
+        return item === undefined ? getAttribute(value, name) : item;
+      };
     }
     case 'item':
       return compileSubscript(node.object, node.key);
@@ -90,6 +104,20 @@ function compileLiteral(text: string): Evaluate {
     if (last.runs[1] !== from) last = new Tagged(text, [text.length, from]);
     return last;
   };
+}
+
+/** `a + b + c`, joined at once where all of them are strings, as the headers and contents of chats are. */
+function compileSum(node: Expression & { type: 'binary' }): Evaluate {
+  const operands = sumOperands(node).map(compile);
+  return (scope, runtime) => {
+    const values = operands.map((operand) => operand(scope, runtime));
+    if (values.every((value) => isStr(value) && !isMarkup(value))) return concatAll(values);
+    return values.reduce((sum, value) => binary('+', sum, value));
+  };
+}
+
+function sumOperands(node: Expression): Expression[] {
+  return node.type === 'binary' && node.operator === '+' ? [...sumOperands(node.left), node.right] : [node];
 }
 
 function compileName(name: string): Evaluate {
@@ -206,9 +234,9 @@ export function compileCallParts(
   calleeNode: Expression,
   argumentsNode: CallArguments,
 ): { evaluate: (scope: Scope, runtime: Runtime, caller: Value | undefined) => Value } {
+  if (calleeNode.type === 'attribute') return compileMethodCall(calleeNode, argumentsNode);
   const callee = compile(calleeNode);
-  // The arguments of a method (split, startswith) are looked at; those of a macro may be printed.
-  const args = compileArguments(argumentsNode, calleeNode.type === 'attribute' ? compileQuiet : compile);
+  const args = compileArguments(argumentsNode);
   return {
     evaluate: (scope, runtime, caller) => {
       const target = callee(scope, runtime);
@@ -218,14 +246,36 @@ export function compileCallParts(
   };
 }
 
+/** The arguments of a method (split, startswith) are looked at, not printed: they carry no origin. */
+function compileMethodCall(
+  { object: objectNode, name }: Expression & { type: 'attribute' },
+  argumentsNode: CallArguments,
+): ReturnType<typeof compileCallParts> {
+  const object = compile(objectNode);
+  const args = compileArguments(argumentsNode, compileQuiet);
+  const strMethod = STR_METHODS.get(name);
+  return {
+    evaluate: (scope, runtime, caller) => {
+      const self = object(scope, runtime);
+      if (strMethod && isStr(self) && caller === undefined) {
+        const { positional, named } = args(scope, runtime);
+        return strMethod(self, positional, named);
+      }
+      const target = getAttribute(self, name);
+      const { positional, named } = args(scope, runtime);
+      return call(target, positional, caller === undefined ? named : new Map([...named, ['caller', caller]]));
+    },
+  };
+}
+
 function compileFilter(node: Expression & { type: 'filter' }): Evaluate {
   const operand = node.operand ? compile(node.operand) : (scope: Scope) => scope.lookup(FILTER_OPERAND) ?? '';
   const args = compileArguments(node.arguments);
-  const { name } = node;
+  const filter = findFilter(node.name);
   return (scope, runtime) => {
     const value = operand(scope, runtime);
     const { positional, named } = args(scope, runtime);
-    return runFilter(name, value, positional, named);
+    return filter(value, positional, named);
   };
 }
 

@@ -102,7 +102,7 @@ function parseInteger(text: string, base: number): Value | undefined {
 }
 
 function pythonTrim(text: string): string {
-  return text.replace(/^[\s\x1c-\x1f\x85]+|[\s\x1c-\x1f\x85]+$/g, ''); // eslint-disable-line no-control-regex -- Python's white space
+  return text.replace(/^[\s\x1c-\x1f\x85]+|[\s\x1c-\x1f\x85]+$/g, '');
 }
 
 function parseFloatText(text: string): number | undefined {
@@ -424,9 +424,15 @@ const FILTERS = new Map<string, Filter>([
 
 export const FILTER_NAMES: ReadonlySet<unknown> = new Set(FILTERS.keys());
 
-/** Runs a filter by name. An unknown one raises as Jinja does when the template is compiled. */
+/** Runs a filter by name. */
 export function runFilter(name: string, value: Value, args: Value[], kwargs: Kwargs = NO_KWARGS): Value {
-  const filter = FILTERS.get(name);
-  if (!filter) throw new TemplateError('TemplateAssertionError', `No filter named '${name}'.`);
-  return filter(value, args, kwargs);
+  return findFilter(name)(value, args, kwargs);
+}
+
+/** A filter by name; an unknown one raises when it is used, as where Jinja meets it inside an `if`. */
+export function findFilter(name: string): Filter {
+  const missing = (): never => {
+    throw new TemplateError('TemplateAssertionError', `No filter named '${name}'.`);
+  };
+  return FILTERS.get(name) ?? missing;
 }

@@ -128,14 +128,16 @@ class Lexer {
   #tagToken(brackets: string[]): void {
     if (this.#match(BLANKS) !== undefined) return;
     const line = this.#line;
-    const float = this.#match(FLOAT);
-    if (float !== undefined) return this.#push('float', float.replaceAll('_', ''), line);
-    const integer = this.#match(INTEGER);
-    if (integer !== undefined) return this.#push('integer', integer.replaceAll('_', ''), line);
-    const name = this.#match(NAME);
-    if (name !== undefined) return this.#push('name', name, line);
-    const string = this.#match(STRING);
-    if (string !== undefined) return this.#push('string', this.#unescape(string.slice(1, -1)), line);
+    const number = this.#match(FLOAT);
+    if (number !== undefined) {
+      this.#push('float', number.replaceAll('_', ''), line);
+      return;
+    }
+    const word = this.#word();
+    if (word) {
+      this.#push(word[0], word[1], line);
+      return;
+    }
     const operator = this.#match(OPERATOR);
     if (operator === undefined) {
       this.#fail(`unexpected char ${JSON.stringify(this.#source[this.#at])} at ${this.#at}`);
@@ -148,6 +150,15 @@ class Lexer {
       if (expected !== operator) this.#fail(`unexpected '${operator}', expected '${expected}'`);
     }
     this.#push('operator', operator, line);
+  }
+
+  #word(): [TokenType, string] | undefined {
+    const integer = this.#match(INTEGER);
+    if (integer !== undefined) return ['integer', integer.replaceAll('_', '')];
+    const name = this.#match(NAME);
+    if (name !== undefined) return ['name', name];
+    const string = this.#match(STRING);
+    return string === undefined ? undefined : ['string', this.#unescape(string.slice(1, -1))];
   }
 
   #match(pattern: RegExp): string | undefined {

@@ -242,7 +242,6 @@ const JSON_ESCAPES: Record<string, string> = {
 };
 
 function jsonEscape(text: string, ensureAscii: boolean): string {
-  // eslint-disable-next-line no-control-regex -- control characters are what JSON escapes
   const pattern = ensureAscii ? /["\\\u0000-\u001f]|[^\u0000-\u007e]/g : /["\\\u0000-\u001f]/g;
   return text.replace(pattern, (c) => {
     const code = c.charCodeAt(0);

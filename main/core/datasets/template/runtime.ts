@@ -20,11 +20,8 @@ export class Scope {
   }
 
   lookup(name: string): Value | undefined {
-    for (let scope: Scope | undefined = this; scope; scope = scope.parent) {
-      const at = scope.names.indexOf(name);
-      if (at !== -1) return scope.values[at];
-    }
-    return undefined;
+    const at = this.names.indexOf(name);
+    return at === -1 ? this.parent?.lookup(name) : this.values[at];
   }
 
   set(name: string, value: Value): void {

@@ -1,10 +1,10 @@
 /** Jinja's filters on text. Source: jinja2/filters.py 3.1. */
 import { bind } from './arguments.ts';
-import { TemplateError, typeError } from './errors.ts';
+import { TemplateError, typeError, valueError } from './errors.ts';
 import type { Filter } from './filters.ts';
 import { toFloat } from './values.ts';
 import { binary, failUndefined, isNumber, iterate, length } from './operators.ts';
-import { toStr } from './print.ts';
+import { toRepr, toStr } from './print.ts';
 import { capitalize, lower, pad, replace, splitLines, strip, upper } from './stringMethods.ts';
 import {
   StrBuilder,
@@ -248,8 +248,11 @@ function xmlattr(value: Value, autospace: Value | undefined): Value {
 
 function fileSize(value: Value, binaryUnits: Value | undefined): Value {
   const isBinary = isTrue(binaryUnits ?? false);
-  const bytes = isNumber(value) ? toFloat(value) : Number(textOf(toStr(value)));
-  if (Number.isNaN(bytes)) throw new TemplateError('ValueError', 'could not convert string to float');
+  if (!isNumber(value) && !isStr(value)) {
+    throw typeError(`float() argument must be a string or a real number, not '${typeName(value)}'`);
+  }
+  const bytes = isNumber(value) ? toFloat(value) : Number(textOf(value).trim() || NaN);
+  if (Number.isNaN(bytes)) throw valueError(`could not convert string to float: ${textOf(toRepr(value))}`);
   const base = isBinary ? 1024 : 1000;
   if (bytes === 1) return '1 Byte';
   if (bytes < base) return `${Math.trunc(bytes)} Bytes`;

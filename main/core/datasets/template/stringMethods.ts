@@ -27,7 +27,7 @@ import type { Kwargs, Value } from './values.ts';
 export type StrMethod = (self: Str, args: Value[], kwargs: Kwargs) => Value;
 
 const SPACE = new RegExp(`[${PYTHON_SPACE}]`);
-const LINE_END = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/g; // eslint-disable-line no-control-regex -- Python's line boundaries
+const LINE_END = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/g;
 
 function isSpaceAt(text: string, index: number): boolean {
   const code = text.charCodeAt(index);
@@ -233,7 +233,7 @@ function title(self: Str): Str {
 
 function swapCase(self: Str): Str {
   return mapRuns(self, (text) =>
-    [...text].map((c) => (c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase())).join(''),
+    Array.from(text, (c) => (c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase())).join(''),
   );
 }
 
@@ -484,7 +484,7 @@ export const STR_METHODS = new Map<string, StrMethod>([
   ['isalpha', every(/^\p{L}+$/u)],
   ['isalnum', every(/^[\p{L}\p{N}]+$/u)],
   ['isspace', every(new RegExp(`^[${PYTHON_SPACE}]+$`))],
-  ['isascii', every(/^[\u0000-\u007f]*$/)], // eslint-disable-line no-control-regex -- all of ASCII
+  ['isascii', every(/^[\u0000-\u007f]*$/)],
   ['isidentifier', every(/^[\p{ID_Start}_]\p{ID_Continue}*$/u)],
   ['isprintable', every(/^(?:[^\p{C}\p{Z}]| )*$/u)],
   ['isupper', (self) => isUpper(textOf(self))],

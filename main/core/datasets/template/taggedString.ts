@@ -190,7 +190,7 @@ export function pointIndex(text: string, unitOffset: number): number {
 
 /** One Str per code point. */
 export function points(value: Str): Str[] {
-  if (typeof value === 'string') return [...value];
+  if (typeof value === 'string') return Array.from(value);
   const result: Str[] = [];
   let at = 0;
   for (const point of value.text) {
