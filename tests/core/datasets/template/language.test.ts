@@ -13,7 +13,9 @@ const VARIABLES = parsePythonJson(String.raw`{
 
 function context(): Record<string, Value> {
   if (!(VARIABLES instanceof Dict)) throw new Error('not a dict');
-  return Object.fromEntries([...VARIABLES.entries()].map(([name, value]) => [String(name), value]));
+  return Object.fromEntries(
+    [...VARIABLES.entries()].map(([name, value]) => [typeof name === 'string' ? name : '', value]),
+  );
 }
 
 function render(template: string): string {

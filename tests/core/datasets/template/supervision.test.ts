@@ -30,7 +30,7 @@ function supervise(
 }
 
 function learned(result: Supervised): string[] {
-  const points = [...result.text];
+  const points = Array.from(result.text);
   return result.supervised.map(([start, end]) => points.slice(start, end).join(''));
 }
 
@@ -181,8 +181,8 @@ describe('options', () => {
       { role: 'assistant', content: '🏞️', tool_calls: [{ function: { name: 'f', arguments: { x: 'y' } } }] },
     ]);
     expect(learned(result)[0]).toMatch(/^<think>.*🏞️.*<function=f>.*<\|im_end\|>$/su);
-    expect(result.origins.at(-1)?.end).toBe([...result.text].length);
-    const points = [...result.text];
+    expect(result.origins.at(-1)?.end).toBe(Array.from(result.text).length);
+    const points = Array.from(result.text);
     const parts = result.origins.map(({ start, end, why }) => [why, points.slice(start, end).join('')]);
     expect(parts).toContainEqual(['user', '👩‍👧 q']);
     expect(parts).toContainEqual(['header', '<|im_start|>assistant\n']);
