@@ -5,13 +5,14 @@
 #include <functional>
 #include <vector>
 
-#include "core/json.h"
+#include "core/json_fwd.h"
 
 namespace tessera {
 
 using AddCommand = std::function<void(CLI::App&, int* status)>;
 std::vector<AddCommand> command_list();
 
+void add_bench(CLI::App& app, int* status);
 void add_generate(CLI::App& app, int* status);
 void add_hello(CLI::App& app, int* status);
 void add_init(CLI::App& app, int* status);
@@ -21,7 +22,8 @@ void add_verify(CLI::App& app, int* status);
 
 // --json is accepted everywhere; the engine speaks nothing else.
 inline void accept_json(CLI::App* command) {
-  command->add_flag_callback("--json", [] {}, "JSON on stdout (always on)");
+  command->add_flag_callback(
+      "--json", [] {}, "JSON on stdout (always on)");
 }
 
 // One JSON value on one line of stdout.

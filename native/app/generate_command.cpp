@@ -4,6 +4,7 @@
 
 #include "app/commands.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "model/decoder.h"
 #include "protocol/channel.h"
 
@@ -12,7 +13,8 @@ namespace {
 
 std::vector<i32> read_prompt(const std::string& file) {
   const std::string where = file.empty() ? "stdin" : file;
-  const std::string text = file.empty() ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : read_file(file);
+  const std::string text =
+      file.empty() ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : read_file(file);
   const Json json = Json::parse(text, nullptr, false);
   return require_field<std::vector<i32>>(json, "ids", where, "invalid_prompt");
 }
@@ -26,11 +28,16 @@ void add_generate(CLI::App& app, int* status) {
     bool stream = false;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("generate", "Continue token ids: {\"ids\":[…]} on stdin, the new ones on stdout");
+  CLI::App* command =
+      app.add_subcommand("generate", "Continue token ids: {\"ids\":[…]} on stdin, the new ones on stdout");
   command->add_option("--model", args->model, "Model or checkpoint folder")->required();
   command->add_option("--ids-in", args->ids_in, "File with {\"ids\":[…]} instead of stdin");
-  command->add_option("--tokens", args->sampling.tokens, "New tokens at most")->check(CLI::NonNegativeNumber)->capture_default_str();
-  command->add_option("--temperature", args->sampling.temperature, "0: the likeliest token")->check(CLI::NonNegativeNumber)->capture_default_str();
+  command->add_option("--tokens", args->sampling.tokens, "New tokens at most")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--temperature", args->sampling.temperature, "0: the likeliest token")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_option("--seed", args->sampling.seed, "Seed of the drawing")->capture_default_str();
   command->add_option("--stop", args->sampling.stop, "Ids that end the answer")->delimiter(',');
   command->add_flag("--stream", args->stream, "One {\"event\":\"token\",\"id\":…} a token before the result");

@@ -1,5 +1,6 @@
 #include "app/commands.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "model/device.h"
 #include "protocol/hello.h"
 
@@ -8,7 +9,8 @@ namespace {
 
 // Kernels for the dimensions that the published models share, by device.
 Json all_kernels(const Json& devices) {
-  constexpr GdnShape gdn{.key_heads = 16, .value_heads = 16, .key_dim = 128, .value_dim = 128, .conv_taps = 4};
+  constexpr GdnShape gdn{
+      .key_heads = 16, .value_heads = 16, .key_dim = 128, .value_dim = 128, .conv_taps = 4};
   constexpr AttnShape attn{.heads = 8, .kv_heads = 2, .head_dim = 256, .rotary_dim = 64};
   Json all = Json::array();
   for (const Json& device : devices) {

@@ -2,6 +2,7 @@
 
 #include "app/commands.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "model/init.h"
 
 namespace tessera {
@@ -16,7 +17,9 @@ void add_init(CLI::App& app, int* status) {
   command->add_option("--config", args->config, "config.json of the model to make")->required();
   command->add_option("--seed", args->seed, "Seed of the weights")->capture_default_str();
   command->add_option("--out", args->out, "Model folder to write")->required();
-  command->add_option("--dtype", args->dtype, "BF16 or F32")->check(CLI::IsMember({"BF16", "F32"}))->capture_default_str();
+  command->add_option("--dtype", args->dtype, "BF16 or F32")
+      ->check(CLI::IsMember({"BF16", "F32"}))
+      ->capture_default_str();
   accept_json(command);
   command->callback([args, status] {
     write_initial_model(args->config, args->seed, *dtype_from_safetensors(args->dtype), args->out);

@@ -6,6 +6,7 @@
 
 #include "app/commands.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "core/patient_threads.h"
 
 namespace {
@@ -13,7 +14,8 @@ namespace {
 int fail(const std::string& code, const std::string& message, const std::string& hint, int status) {
   nlohmann::json error = {{"code", code}, {"message", message}};
   if (!hint.empty()) error["hint"] = hint;
-  std::cout << nlohmann::json{{"error", error}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+  std::cout << nlohmann::json{{"error", error}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+            << std::endl;
   std::fprintf(stderr, "tessera-engine: %s%s%s\n", message.c_str(), hint.empty() ? "" : "\n  ", hint.c_str());
   return status;
 }
@@ -37,7 +39,8 @@ int main(int argc, char** argv) {
   } catch (const tessera::EngineError& error) {
     return fail(error.code(), error.what(), error.hint(), 1);
   } catch (const std::bad_alloc&) {
-    return fail("out_of_memory", "the machine's memory is exhausted", "Lower packing.budget or close other programs.", 1);
+    return fail("out_of_memory", "the machine's memory is exhausted",
+                "Lower packing.budget or close other programs.", 1);
   } catch (const std::exception& error) {
     return fail("internal_error", error.what(), "", 1);
   }

@@ -1,4 +1,5 @@
 #include "app/commands.h"
+#include "core/json.h"
 #include "protocol/channel.h"
 #include "protocol/nvml.h"
 
@@ -16,7 +17,8 @@ void add_monitor(CLI::App& app, int* status) {
     if (nvml.count() == 0) {
       commands.wait_for_end();
     } else {
-      while (!commands.wait(100)) emit({{"event", "telemetry"}, {"atMs", now_ms()}, {"gpus", nvml.read_all()}});
+      while (!commands.wait(100))
+        emit({{"event", "telemetry"}, {"atMs", now_ms()}, {"gpus", nvml.read_all()}});
     }
     *status = 0;
   });

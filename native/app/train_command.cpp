@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "core/json.h"
 #include "protocol/channel.h"
 #include "train/trainer.h"
 
@@ -13,7 +14,8 @@ void add_train(CLI::App& app, int* status) {
   };
   auto args = std::make_shared<Arguments>();
   TrainOptions& o = args->train;
-  CLI::App* command = app.add_subcommand("train", "Train a model: events on stdout, commands on stdin, one JSON object a line");
+  CLI::App* command = app.add_subcommand(
+      "train", "Train a model: events on stdout, commands on stdin, one JSON object a line");
   command->add_option("--recipe", o.recipe, "The resolved recipe, JSON")->required();
   command->add_option("--cache", o.cache, "Folder of tokenised shards")->required();
   command->add_option("--plan", o.plan, "The packed bins")->required();
@@ -26,7 +28,8 @@ void add_train(CLI::App& app, int* status) {
   command->add_option("--threads", o.threads, "cpu threads; 0: all cores");
   command->add_flag("--profile", o.profile, "Measure every operation of every step");
   command->add_flag("--forecast", o.forecast, "Check everything and report steps and memory; train nothing");
-  command->add_flag("--attached", args->attached, "The end of stdin means that the parent is gone: save and exit");
+  command->add_flag("--attached", args->attached,
+                    "The end of stdin means that the parent is gone: save and exit");
   accept_json(command);
   command->callback([args, status] {
     *status = 1;

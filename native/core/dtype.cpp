@@ -35,7 +35,8 @@ std::optional<DType> dtype_from_safetensors(std::string_view name) {
 }
 
 float f16_to_f32(std::uint16_t h) {
-  const std::uint32_t sign = std::uint32_t{h & 0x8000u} << 16, exponent = (h >> 10) & 31u, mantissa = h & 1023u;
+  const std::uint32_t sign = std::uint32_t{h & 0x8000u} << 16, exponent = (h >> 10) & 31u,
+                      mantissa = h & 1023u;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
   if (exponent == 0) {
     const float f = static_cast<float>(mantissa) * 0x1p-24f;
@@ -61,28 +62,34 @@ std::uint16_t f32_to_f16(float f) {
 void to_f32(float* dst, const void* src, DType src_type, i64 count) {
   const auto* half = static_cast<const std::uint16_t*>(src);
   switch (src_type) {
-    case DType::f32: std::memcpy(dst, src, static_cast<size_t>(count) * 4); return;
+    case DType::f32:
+      std::memcpy(dst, src, static_cast<size_t>(count) * 4);
+      return;
     case DType::bf16:
       for (i64 i = 0; i < count; ++i) dst[i] = bf16_to_f32(half[i]);
       return;
     case DType::f16:
       for (i64 i = 0; i < count; ++i) dst[i] = f16_to_f32(half[i]);
       return;
-    default: throw EngineError("wrong_dtype", std::string(dtype_name(src_type)) + " is no floating type");
+    default:
+      throw EngineError("wrong_dtype", std::string(dtype_name(src_type)) + " is no floating type");
   }
 }
 
 void from_f32(void* dst, DType dst_type, const float* src, i64 count) {
   auto* half = static_cast<std::uint16_t*>(dst);
   switch (dst_type) {
-    case DType::f32: std::memcpy(dst, src, static_cast<size_t>(count) * 4); return;
+    case DType::f32:
+      std::memcpy(dst, src, static_cast<size_t>(count) * 4);
+      return;
     case DType::bf16:
       for (i64 i = 0; i < count; ++i) half[i] = f32_to_bf16(src[i]);
       return;
     case DType::f16:
       for (i64 i = 0; i < count; ++i) half[i] = f32_to_f16(src[i]);
       return;
-    default: throw EngineError("wrong_dtype", std::string(dtype_name(dst_type)) + " is no floating type");
+    default:
+      throw EngineError("wrong_dtype", std::string(dtype_name(dst_type)) + " is no floating type");
   }
 }
 

@@ -11,8 +11,9 @@
 
 namespace tessera {
 
-std::optional<DType> dtype_from_safetensors(std::string_view name);  // "F32", "BF16", "F16", "I32", "I64", "U8"
-std::string_view dtype_name(DType t);                                // the same spelling
+std::optional<DType> dtype_from_safetensors(
+    std::string_view name);            // "F32", "BF16", "F16", "I32", "I64", "U8"
+std::string_view dtype_name(DType t);  // the same spelling
 inline bool is_float(DType t) { return t == DType::f32 || t == DType::bf16 || t == DType::f16; }
 
 inline float bf16_to_f32(std::uint16_t h) { return std::bit_cast<float>(std::uint32_t{h} << 16); }

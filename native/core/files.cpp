@@ -21,9 +21,10 @@ namespace {
 
 [[noreturn]] void fail(const fs::path& path, const char* what) {
   const int code = errno;
-  if (code == ENOENT)
-    throw EngineError("missing_file", path.string() + ": no such file", "Check the path.");
-  const char* hint = code == ENOSPC ? "Free some disk space." : code == EACCES ? "Check the permissions." : "";
+  if (code == ENOENT) throw EngineError("missing_file", path.string() + ": no such file", "Check the path.");
+  const char* hint = code == ENOSPC   ? "Free some disk space."
+                     : code == EACCES ? "Check the permissions."
+                                      : "";
   throw EngineError("io_error", path.string() + ": " + what + ": " + std::strerror(code), hint);
 }
 
@@ -118,7 +119,8 @@ Json read_json(const fs::path& path) {
   try {
     return Json::parse(read_file(path));
   } catch (const nlohmann::json::parse_error& error) {
-    throw EngineError("invalid_json", path.string() + ": " + error.what(), "The file is damaged or cut short.");
+    throw EngineError("invalid_json", path.string() + ": " + error.what(),
+                      "The file is damaged or cut short.");
   }
 }
 

@@ -48,7 +48,8 @@ std::string shape_text(const std::vector<i64>& shape) {
   return text + "]";
 }
 
-SafetensorsFile::SafetensorsFile(const fs::path& path) : path_(path), map_(std::make_shared<MappedFile>(path)) {
+SafetensorsFile::SafetensorsFile(const fs::path& path)
+    : path_(path), map_(std::make_shared<MappedFile>(path)) {
   parse_header();
 }
 
@@ -61,7 +62,8 @@ void SafetensorsFile::parse_header() {
   std::uint64_t length = 0;
   std::memcpy(&length, map_->data(), 8);
   if (length > kMaxHeader || length > map_->size() - 8)
-    refuse("its header claims " + std::to_string(length) + " bytes, the file has " + std::to_string(map_->size()));
+    refuse("its header claims " + std::to_string(length) + " bytes, the file has " +
+           std::to_string(map_->size()));
   data_ = map_->data() + 8 + length;
   data_bytes_ = map_->size() - 8 - static_cast<size_t>(length);
 
@@ -121,7 +123,8 @@ std::vector<float> SafetensorsFile::floats(const std::string& name) const {
   const TensorInfo& t = info(name);
   const auto type = dtype_from_safetensors(t.dtype);
   if (!type || !is_float(*type))
-    throw EngineError("wrong_dtype", path_.string() + ": tensor " + name + " is " + t.dtype + ", expected F32, BF16 or F16");
+    throw EngineError("wrong_dtype",
+                      path_.string() + ": tensor " + name + " is " + t.dtype + ", expected F32, BF16 or F16");
   std::vector<float> values(static_cast<size_t>(t.count()));
   to_f32(values.data(), data(name), *type, t.count());
   return values;
@@ -131,7 +134,8 @@ SafetensorsFolder::SafetensorsFolder(const fs::path& folder) {
   const fs::path single = folder / "model.safetensors", index_path = folder / kIndexName;
   if (!fs::exists(index_path)) {
     if (!fs::exists(single))
-      throw EngineError("missing_file", folder.string() + ": holds neither model.safetensors nor " + kIndexName,
+      throw EngineError("missing_file",
+                        folder.string() + ": holds neither model.safetensors nor " + kIndexName,
                         "Name a folder with a Hugging Face safetensors model.");
     files_.emplace_back(single);
     for (const auto& [name, info] : files_[0].tensors()) where_[name] = 0;
@@ -139,8 +143,8 @@ SafetensorsFolder::SafetensorsFolder(const fs::path& folder) {
   }
   sharded_ = true;
   const Json index = read_json(index_path);
-  const auto weight_map =
-      require_field<std::map<std::string, std::string>>(index, "weight_map", index_path.string(), "invalid_index");
+  const auto weight_map = require_field<std::map<std::string, std::string>>(
+      index, "weight_map", index_path.string(), "invalid_index");
   std::map<std::string, size_t> shards;
   std::string missing;
   for (const auto& [name, shard] : weight_map) shards.emplace(shard, 0);
@@ -150,23 +154,27 @@ SafetensorsFolder::SafetensorsFolder(const fs::path& folder) {
     if (!fs::exists(folder / shard)) missing += (missing.empty() ? "" : ", ") + shard;
   }
   if (!missing.empty())
-    throw EngineError("missing_shard", folder.string() + ": these shards of the index are missing: " + missing,
+    throw EngineError("missing_shard",
+                      folder.string() + ": these shards of the index are missing: " + missing,
                       "Download the model again; every file that the index names is needed.");
   for (auto& [shard, number] : shards) {
     number = files_.size();
     files_.emplace_back(folder / shard);
   }
   for (const auto& [name, shard] : weight_map) {
-    if (!files_[shards[shard]].contains(name)) missing += (missing.empty() ? "" : ", ") + name + " (" + shard + ")";
+    if (!files_[shards[shard]].contains(name))
+      missing += (missing.empty() ? "" : ", ") + name + " (" + shard + ")";
     where_[name] = shards[shard];
   }
   if (!missing.empty())
-    throw EngineError("missing_tensor", folder.string() + ": the index names tensors that their shards lack: " + missing,
+    throw EngineError("missing_tensor",
+                      folder.string() + ": the index names tensors that their shards lack: " + missing,
                       kDamagedHint);
   for (const SafetensorsFile& file : files_)
     for (const auto& [name, info] : file.tensors())
       if (!where_.count(name) || &files_[where_[name]] != &file)
-        throw EngineError("invalid_index", file.path().string() + ": tensor " + name + " is not in the index as such",
+        throw EngineError("invalid_index",
+                          file.path().string() + ": tensor " + name + " is not in the index as such",
                           "Index and shards come from different models.");
 }
 
@@ -183,7 +191,8 @@ const SafetensorsFile* SafetensorsFolder::find(const std::string& name) const {
 
 const SafetensorsFile& SafetensorsFolder::file_of(const std::string& name) const {
   if (const SafetensorsFile* file = find(name)) return *file;
-  throw EngineError("missing_tensor", files_[0].path().parent_path().string() + ": there is no tensor " + name);
+  throw EngineError("missing_tensor",
+                    files_[0].path().parent_path().string() + ": there is no tensor " + name);
 }
 
 TensorSource tensor_source(std::string name, DType type, std::vector<i64> shape, const void* data) {
@@ -194,7 +203,8 @@ TensorSource tensor_source(std::string name, DType type, std::vector<i64> shape,
   return source;
 }
 
-void write_safetensors(const fs::path& path, const std::vector<TensorSource>& tensors, const std::string& metadata) {
+void write_safetensors(const fs::path& path, const std::vector<TensorSource>& tensors,
+                       const std::string& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = nlohmann::ordered_json::parse(metadata);
   size_t offset = 0;
@@ -220,7 +230,8 @@ void write_safetensors(const fs::path& path, const std::vector<TensorSource>& te
     });
     if (written != sizes[i])
       throw EngineError("internal_error", path.string() + ": tensor " + tensors[i].name + " produced " +
-                                              std::to_string(written) + " of " + std::to_string(sizes[i]) + " bytes");
+                                              std::to_string(written) + " of " + std::to_string(sizes[i]) +
+                                              " bytes");
   }
   file.commit();
 }

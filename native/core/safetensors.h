@@ -21,9 +21,9 @@ struct TensorInfo {
 };
 std::string shape_text(const std::vector<i64>& shape);  // "[4, 64]"
 
-// One mapped file. The header is checked in full before anything is handed out: its length against the file's size,
-// every range inside the data without overlap, every size equal to dtype x shape.
-// Throws EngineError missing_file | damaged_safetensors, naming file and tensor.
+// One mapped file. The header is checked in full before anything is handed out: its length against the file's
+// size, every range inside the data without overlap, every size equal to dtype x shape. Throws EngineError
+// missing_file | damaged_safetensors, naming file and tensor.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const fs::path& path);
@@ -49,15 +49,16 @@ class SafetensorsFile {
   std::string metadata_;
 };
 
-// The tensors of a model folder over all its shards. Index and shards are checked against each other both ways.
-// Throws EngineError missing_file | missing_shard | missing_tensor | damaged_safetensors, listing names.
+// The tensors of a model folder over all its shards. Index and shards are checked against each other both
+// ways. Throws EngineError missing_file | missing_shard | missing_tensor | damaged_safetensors, listing
+// names.
 class SafetensorsFolder {
  public:
   explicit SafetensorsFolder(const fs::path& folder);
   const std::vector<SafetensorsFile>& files() const { return files_; }
   bool sharded() const { return sharded_; }
   std::vector<std::string> names() const;
-  const SafetensorsFile* find(const std::string& name) const;  // null where no shard has it
+  const SafetensorsFile* find(const std::string& name) const;     // null where no shard has it
   const SafetensorsFile& file_of(const std::string& name) const;  // throws missing_tensor
 
  private:
@@ -74,7 +75,8 @@ struct TensorSource {
   std::function<void(const std::function<void(const void*, size_t)>& write)> produce;
 };
 // Writes atomically. Throws io_error; internal_error where a source produces another size than it declared.
-void write_safetensors(const fs::path& path, const std::vector<TensorSource>& tensors, const std::string& metadata);
+void write_safetensors(const fs::path& path, const std::vector<TensorSource>& tensors,
+                       const std::string& metadata);
 
 TensorSource tensor_source(std::string name, DType type, std::vector<i64> shape, const void* data);
 

@@ -16,7 +16,8 @@ struct MemoryPlan {
 
 class Arena {
  public:
-  // A tensor that is alive over the times first..last (both included) of the step's schedule; kForever: always.
+  // A tensor that is alive over the times first..last (both included) of the step's schedule; kForever:
+  // always.
   static constexpr int kForever = 1 << 20;
   int add(MemoryPart part, size_t bytes, int first = 0, int last = kForever);
   // Best-fit interval colouring, largest first: tensors that are never alive together share addresses.

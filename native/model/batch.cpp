@@ -26,7 +26,8 @@ Arrays arrays(const BatchLayout& l, void* blob) {
   };
   const auto ints = [&](i64 count) { return reinterpret_cast<i32*>(take(count, sizeof(i32))); };
   Arrays a{};
-  for (i32** p : {&a.tok, &a.label, &a.pos, &a.seq_end, &a.unique_id, &a.unique_ptr, &a.unique_pos, &a.loss_row, &a.loss_label})
+  for (i32** p : {&a.tok, &a.label, &a.pos, &a.seq_end, &a.unique_id, &a.unique_ptr, &a.unique_pos,
+                  &a.loss_row, &a.loss_label})
     *p = ints(std::max(l.tokens, kLossRowStep) + 1);
   a.cu = ints(l.sequences + 1);
   a.chunk = reinterpret_cast<Chunk*>(take(l.chunks(), sizeof(Chunk)));
@@ -80,7 +81,8 @@ i32 list_loss_rows(const Arrays& a, i32 T, i64 capacity, bool fixed) {
       a.loss_label[rows++] = a.label[t];
     }
   const i64 step = fixed ? kLossRowStep : 1;
-  const auto padded = static_cast<i32>(std::min(std::max<i64>(capacity, 1), (std::max(rows, 1) + step - 1) / step * step));
+  const auto padded =
+      static_cast<i32>(std::min(std::max<i64>(capacity, 1), (std::max(rows, 1) + step - 1) / step * step));
   for (; rows < padded; ++rows) {
     a.loss_row[rows] = -1;
     a.loss_label[rows] = kIgnoreLabel;
@@ -93,13 +95,16 @@ void check(const BatchLayout& layout, const BatchRules& rules, std::span<const S
   for (size_t n = 0; n < sequences.size(); ++n) {
     const Sequence& s = sequences[n];
     if (s.computed < static_cast<i64>(s.ids.size()) || s.labels.size() != s.ids.size())
-      throw EngineError("invalid_batch", "sequence " + std::to_string(n) + ": lengths of ids, labels and positions disagree");
+      throw EngineError("invalid_batch",
+                        "sequence " + std::to_string(n) + ": lengths of ids, labels and positions disagree");
     for (const auto values : {s.ids, s.labels})
       for (size_t i = 0; i < values.size(); ++i)
-        if ((values[i] < 0 && !(values.data() == s.labels.data() && values[i] == kIgnoreLabel)) || values[i] >= rules.vocab)
-          throw EngineError("invalid_token", "sequence " + std::to_string(n) + ", position " + std::to_string(i) + ": id " +
-                                                 std::to_string(values[i]) + " is outside the vocabulary of " +
-                                                 std::to_string(rules.vocab),
+        if ((values[i] < 0 && !(values.data() == s.labels.data() && values[i] == kIgnoreLabel)) ||
+            values[i] >= rules.vocab)
+          throw EngineError("invalid_token",
+                            "sequence " + std::to_string(n) + ", position " + std::to_string(i) + ": id " +
+                                std::to_string(values[i]) + " is outside the vocabulary of " +
+                                std::to_string(rules.vocab),
                             "The data were tokenised for another model.");
     tokens += s.computed;
     count += s.computed > 0;
@@ -108,7 +113,8 @@ void check(const BatchLayout& layout, const BatchRules& rules, std::span<const S
   if (tokens > layout.tokens || count > layout.sequences)
     throw EngineError("batch_too_large", "a micro-batch of " + std::to_string(tokens) + " tokens in " +
                                              std::to_string(count) + " sequences exceeds the run's " +
-                                             std::to_string(layout.tokens) + " and " + std::to_string(layout.sequences));
+                                             std::to_string(layout.tokens) + " and " +
+                                             std::to_string(layout.sequences));
 }
 
 }  // namespace
@@ -117,10 +123,22 @@ size_t BatchLayout::bytes() const { return arrays(*this, nullptr).bytes; }
 
 Batch BatchLayout::view(void* blob, const BatchShape& shape, bool compacted) const {
   const Arrays a = arrays(*this, blob);
-  return {.T = shape.T, .num_seq = shape.num_seq, .num_chunk = shape.num_chunk, .num_loss = shape.num_loss,
-          .tok = a.tok, .label = a.label, .pos = a.pos, .seq_end = a.seq_end, .cu = a.cu, .chunk = a.chunk,
-          .seq_chunk = a.seq_chunk, .num_unique_cap = shape.num_unique, .unique_id = a.unique_id,
-          .unique_ptr = a.unique_ptr, .unique_pos = a.unique_pos, .loss_row = compacted ? a.loss_row : nullptr,
+  return {.T = shape.T,
+          .num_seq = shape.num_seq,
+          .num_chunk = shape.num_chunk,
+          .num_loss = shape.num_loss,
+          .tok = a.tok,
+          .label = a.label,
+          .pos = a.pos,
+          .seq_end = a.seq_end,
+          .cu = a.cu,
+          .chunk = a.chunk,
+          .seq_chunk = a.seq_chunk,
+          .num_unique_cap = shape.num_unique,
+          .unique_id = a.unique_id,
+          .unique_ptr = a.unique_ptr,
+          .unique_pos = a.unique_pos,
+          .loss_row = compacted ? a.loss_row : nullptr,
           .loss_label = compacted ? a.loss_label : a.label};
 }
 
@@ -128,7 +146,8 @@ i64 sequences_with_tail(i64 count, i64 used, i64 capacity) {
   return count + (capacity - used + kTailSequence - 1) / kTailSequence;
 }
 
-BatchShape fill_batch(const BatchLayout& layout, const BatchRules& rules, std::span<const Sequence> sequences, void* blob) {
+BatchShape fill_batch(const BatchLayout& layout, const BatchRules& rules, std::span<const Sequence> sequences,
+                      void* blob) {
   check(layout, rules, sequences);
   const Arrays a = arrays(layout, blob);
   Cursor at;
@@ -137,7 +156,8 @@ BatchShape fill_batch(const BatchLayout& layout, const BatchRules& rules, std::s
   if (rules.fixed_shapes) {
     while (at.tokens < layout.tokens) {
       if (at.sequences == layout.sequences)
-        throw EngineError("batch_too_large", "no room for the tail of a micro-batch of " + std::to_string(at.sequences) + " sequences");
+        throw EngineError("batch_too_large", "no room for the tail of a micro-batch of " +
+                                                 std::to_string(at.sequences) + " sequences");
       append(a, {{}, {}, std::min<i64>(kTailSequence, layout.tokens - at.tokens)}, &at);
     }
     for (; at.sequences < layout.sequences; ++at.sequences) {
@@ -153,7 +173,8 @@ BatchShape fill_batch(const BatchLayout& layout, const BatchRules& rules, std::s
       a.unique_id[unique] = -1;
       a.unique_ptr[unique + 1] = at.tokens;
     }
-  const i32 loss = rules.compaction ? list_loss_rows(a, at.tokens, layout.tokens, rules.fixed_shapes) : at.tokens;
+  const i32 loss =
+      rules.compaction ? list_loss_rows(a, at.tokens, layout.tokens, rules.fixed_shapes) : at.tokens;
   return {at.tokens, at.sequences, at.chunks, loss, unique};
 }
 

@@ -29,16 +29,18 @@ struct BatchLayout {
 };
 
 struct BatchRules {
-  bool fixed_shapes = false;  // fill up to the capacities, the tail with unsupervised sequences of at most 4096
-  bool compaction = true;     // the head computes supervised rows only
-  i64 vocab = 0;              // ids outside are refused
+  bool fixed_shapes =
+      false;               // fill up to the capacities, the tail with unsupervised sequences of at most 4096
+  bool compaction = true;  // the head computes supervised rows only
+  i64 vocab = 0;           // ids outside are refused
 };
 inline constexpr i64 kTailSequence = 4096;
 inline constexpr i64 kLossRowStep = 512;  // compacted row counts are rounded up to it under fixed shapes
 
 // Writes the arrays into a host blob of layout.bytes(); empty sequences are left out.
 // Throws EngineError batch_too_large | invalid_token, naming the sequence.
-BatchShape fill_batch(const BatchLayout& layout, const BatchRules& rules, std::span<const Sequence> sequences, void* blob);
+BatchShape fill_batch(const BatchLayout& layout, const BatchRules& rules, std::span<const Sequence> sequences,
+                      void* blob);
 
 // Sequences that a bin of `used` tokens in `count` sequences occupies once the tail is filled.
 i64 sequences_with_tail(i64 count, i64 used, i64 capacity);

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "core/json.h"
+
 namespace tessera {
 namespace {
 
@@ -15,13 +17,15 @@ constexpr const char* kBad = "invalid_config";
 // One number that must be positive.
 i64 positive(const Json& c, const char* key, const std::string& where) {
   const auto value = require_field<i64>(c, key, where, kBad);
-  if (value <= 0) throw EngineError(kBad, where + ": " + key + " is " + std::to_string(value) + ", it must be positive");
+  if (value <= 0)
+    throw EngineError(kBad, where + ": " + key + " is " + std::to_string(value) + ", it must be positive");
   return value;
 }
 
 void refuse_other_architectures(const Json& root, const Json& c, const std::string& where) {
   const auto type = optional_field<std::string>(root, "model_type", "", where, kBad);
-  if (type != "qwen3_5" && type != "qwen3_5_text") unsupported(where, "model_type \"" + type + "\" is not supported");
+  if (type != "qwen3_5" && type != "qwen3_5_text")
+    unsupported(where, "model_type \"" + type + "\" is not supported");
   const auto text_type = optional_field<std::string>(c, "model_type", "qwen3_5_text", where, kBad);
   if (text_type != "qwen3_5_text" && text_type != "qwen3_5")
     unsupported(where, "text_config.model_type \"" + text_type + "\" is not supported");
@@ -34,13 +38,15 @@ void refuse_other_architectures(const Json& root, const Json& c, const std::stri
 }
 
 void refuse_other_mathematics(const Json& c, const std::string& where) {
-  if (optional_field<bool>(c, "attention_bias", false, where, kBad)) unsupported(where, "attention_bias true is not supported");
+  if (optional_field<bool>(c, "attention_bias", false, where, kBad))
+    unsupported(where, "attention_bias true is not supported");
   if (!optional_field<bool>(c, "attn_output_gate", true, where, kBad))
     unsupported(where, "attn_output_gate false is not supported");
   const auto act = optional_field<std::string>(c, "hidden_act", "silu", where, kBad);
   if (act != "silu") unsupported(where, "hidden_act \"" + act + "\" is not supported");
   const auto gate = optional_field<std::string>(c, "output_gate_type", "swish", where, kBad);
-  if (gate != "swish" && gate != "silu") unsupported(where, "output_gate_type \"" + gate + "\" is not supported");
+  if (gate != "swish" && gate != "silu")
+    unsupported(where, "output_gate_type \"" + gate + "\" is not supported");
   if (optional_field<double>(c, "attention_dropout", 0.0, where, kBad) != 0.0)
     unsupported(where, "attention_dropout other than 0 is not supported");
 }
@@ -80,7 +86,8 @@ void read_rope(const Json& c, ModelConfig* config, const std::string& where) {
   if (!(config->rope_theta > 0)) throw EngineError(kBad, where + ": rope_theta must be positive");
   const auto share = optional_field<double>(rope, "partial_rotary_factor", 0.25, where, kBad);
   config->attn.rotary_dim = static_cast<i32>(config->attn.head_dim * share);
-  if (config->attn.rotary_dim <= 0 || config->attn.rotary_dim % 2 != 0 || config->attn.rotary_dim > config->attn.head_dim)
+  if (config->attn.rotary_dim <= 0 || config->attn.rotary_dim % 2 != 0 ||
+      config->attn.rotary_dim > config->attn.head_dim)
     throw EngineError(kBad, where + ": partial_rotary_factor " + std::to_string(share) + " of head_dim " +
                                 std::to_string(config->attn.head_dim) + " is no even number of dimensions");
 }
@@ -92,7 +99,8 @@ void check_shapes(const ModelConfig& m, const std::string& where) {
     throw EngineError(kBad, where + ": num_attention_heads is no multiple of num_key_value_heads");
   constexpr i64 kLimit = i64{1} << 24;  // no real model comes near; products of two stay in 64 bits
   for (const i64 n : {m.vocab, m.hidden, m.intermediate, m.gdn.proj_dim(), m.attn.proj_dim()})
-    if (n > kLimit) throw EngineError(kBad, where + ": a dimension of " + std::to_string(n) + " is not plausible");
+    if (n > kLimit)
+      throw EngineError(kBad, where + ": a dimension of " + std::to_string(n) + " is not plausible");
 }
 
 }  // namespace
@@ -106,7 +114,8 @@ ModelConfig parse_config(const Json& root, const std::string& where) {
 
   const auto small = [&](const char* key) {
     const i64 value = positive(c, key, where);
-    if (value > 1 << 20) throw EngineError(kBad, where + ": " + key + " " + std::to_string(value) + " is not plausible");
+    if (value > 1 << 20)
+      throw EngineError(kBad, where + ": " + key + " " + std::to_string(value) + " is not plausible");
     return static_cast<i32>(value);
   };
   ModelConfig m;
@@ -126,8 +135,9 @@ ModelConfig parse_config(const Json& root, const std::string& where) {
   m.norm_eps = optional_field<float>(c, "rms_norm_eps", 1e-6f, where, kBad);
   m.max_positions = optional_field<i64>(c, "max_position_embeddings", 262144, where, kBad);
   m.initializer_range = optional_field<float>(c, "initializer_range", 0.02f, where, kBad);
-  m.tied = optional_field<bool>(c, "tie_word_embeddings", optional_field<bool>(root, "tie_word_embeddings", false, where, kBad),
-                                where, kBad);
+  m.tied = optional_field<bool>(c, "tie_word_embeddings",
+                                optional_field<bool>(root, "tie_word_embeddings", false, where, kBad), where,
+                                kBad);
   read_rope(c, &m, where);
   check_shapes(m, where);
   return m;

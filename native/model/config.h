@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_fwd.h"
 #include "ops/backend.h"
 
 namespace tessera {
@@ -25,8 +25,8 @@ struct ModelConfig {
   i64 num_layers() const { return static_cast<i64>(layers.size()); }
 };
 
-// Throws EngineError unsupported_model (another architecture or an option that would change the mathematics, by name)
-// or invalid_config (a missing or impossible value, by name). `where` names the source in messages.
+// Throws EngineError unsupported_model (another architecture or an option that would change the mathematics,
+// by name) or invalid_config (a missing or impossible value, by name). `where` names the source in messages.
 ModelConfig parse_config(const Json& json, const std::string& where);
 ModelConfig read_config(const fs::path& model_folder);
 

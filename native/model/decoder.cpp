@@ -38,7 +38,8 @@ void norm(float* y, const float* x, const float* w, i64 n, float eps, float base
 void rotate(float* x, i64 position, i64 rotary, double theta) {
   const i64 half = rotary / 2;
   for (i64 i = 0; i < half; ++i) {
-    const double angle = static_cast<double>(position) * std::pow(theta, -static_cast<double>(i) / static_cast<double>(half));
+    const double angle =
+        static_cast<double>(position) * std::pow(theta, -static_cast<double>(i) / static_cast<double>(half));
     const auto c = static_cast<float>(std::cos(angle)), s = static_cast<float>(std::sin(angle));
     const float a = x[i], b = x[half + i];
     x[i] = a * c - b * s;
@@ -71,9 +72,11 @@ Decoder::Decoder(const fs::path& folder) : config_(read_config(folder)) {
 
 const std::vector<float>& Decoder::step(i32 id) {
   if (id < 0 || id >= config_.vocab)
-    throw EngineError("invalid_token", "token " + std::to_string(id) + " is outside the vocabulary of " + std::to_string(config_.vocab));
+    throw EngineError("invalid_token", "token " + std::to_string(id) + " is outside the vocabulary of " +
+                                           std::to_string(config_.vocab));
   if (position_ >= config_.max_positions)
-    throw EngineError("too_long", "the text exceeds the model's " + std::to_string(config_.max_positions) + " positions");
+    throw EngineError("too_long",
+                      "the text exceeds the model's " + std::to_string(config_.max_positions) + " positions");
   const i64 H = config_.hidden, I = config_.intermediate;
   const auto width = static_cast<size_t>(H);
   const float* row = big(layout_.embed + id * H);
@@ -164,13 +167,15 @@ void Decoder::full_attention(size_t l, const std::vector<float>& proj, std::vect
     std::vector<float> q(static_cast<size_t>(D)), weight(static_cast<size_t>(position_ + 1));
     norm(q.data(), proj.data() + 2 * h * D, small(o.q_norm), D, config_.norm_eps, 1.0f);
     rotate(q.data(), position_, s.rotary_dim, config_.rope_theta);
-    for (i64 t = 0; t <= position_; ++t) weight[static_cast<size_t>(t)] = dot(q.data(), state.keys.data() + t * row + kv, D) * scale;
+    for (i64 t = 0; t <= position_; ++t)
+      weight[static_cast<size_t>(t)] = dot(q.data(), state.keys.data() + t * row + kv, D) * scale;
     const float most = *std::max_element(weight.begin(), weight.end());
     float sum = 0;
     for (float& w : weight) sum += w = std::exp(w - most);
     float* out = y->data() + h * D;
     for (i64 t = 0; t <= position_; ++t)
-      for (i64 i = 0; i < D; ++i) out[i] += weight[static_cast<size_t>(t)] / sum * state.values[static_cast<size_t>(t * row + kv + i)];
+      for (i64 i = 0; i < D; ++i)
+        out[i] += weight[static_cast<size_t>(t)] / sum * state.values[static_cast<size_t>(t * row + kv + i)];
     const float* gate = proj.data() + (2 * h + 1) * D;
     for (i64 i = 0; i < D; ++i) out[i] *= sigmoid(gate[i]);
   }
@@ -193,7 +198,8 @@ std::vector<i32> generate(Decoder& decoder, const std::vector<i32>& prompt, cons
         cumulative[i] = sum += std::exp((double{(*logits)[i]} - *likeliest) / options.temperature);
       // A draw of our own: the standard distributions differ between libraries.
       const double point = static_cast<double>(random() >> 11) * 0x1p-53 * sum;
-      id = static_cast<i32>(std::upper_bound(cumulative.begin(), cumulative.end(), point) - cumulative.begin());
+      id = static_cast<i32>(std::upper_bound(cumulative.begin(), cumulative.end(), point) -
+                            cumulative.begin());
       id = std::min(id, static_cast<i32>(cumulative.size()) - 1);
     }
     if (std::find(options.stop.begin(), options.stop.end(), id) != options.stop.end()) break;

@@ -1,5 +1,6 @@
-// Token by token inference on the CPU in fp32, by the recurrent form of each layer: a window of the convolution,
-// the delta state, and a key/value cache. Written for the tuned model's first words, not for serving.
+// Token by token inference on the CPU in fp32, by the recurrent form of each layer: a window of the
+// convolution, the delta state, and a key/value cache. Written for the tuned model's first words, not for
+// serving.
 #pragma once
 
 #include <functional>
@@ -19,8 +20,8 @@ class Decoder {
 
  private:
   struct LayerState {
-    std::vector<float> conv;    // [taps - 1, CQ], oldest first
-    std::vector<float> delta;   // [HV, K, Vh]
+    std::vector<float> conv;          // [taps - 1, CQ], oldest first
+    std::vector<float> delta;         // [HV, K, Vh]
     std::vector<float> keys, values;  // [position, NKV * D]
   };
   void linear_attention(size_t l, const std::vector<float>& proj, std::vector<float>* y);
@@ -40,10 +41,11 @@ struct SamplingOptions {
   i64 tokens = 64;         // at most so many new ones
   double temperature = 0;  // 0: the likeliest token
   std::uint64_t seed = 0;
-  std::vector<i32> stop;   // ends the answer and is not part of it
+  std::vector<i32> stop;  // ends the answer and is not part of it
 };
 
-// Continues a prompt; on_token is called with each new token. Throws invalid_token for ids outside the vocabulary.
+// Continues a prompt; on_token is called with each new token. Throws invalid_token for ids outside the
+// vocabulary.
 std::vector<i32> generate(Decoder& decoder, const std::vector<i32>& prompt, const SamplingOptions& options,
                           const std::function<void(i32)>& on_token);
 

@@ -1,8 +1,10 @@
 #include "model/device.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "core/error.h"
+#include "core/json.h"
 
 namespace tessera {
 namespace {
@@ -11,7 +13,8 @@ std::unique_ptr<Backend> cuda(int index, const DeviceOptions& options) {
 #ifdef TESSERA_WITH_CUDA
   return make_cuda_backend({.device = index, .profile = options.profile});
 #else
-  throw EngineError("no_cuda", "device cuda:" + std::to_string(index) + ": this engine was built without CUDA",
+  throw EngineError("no_cuda",
+                    "device cuda:" + std::to_string(index) + ": this engine was built without CUDA",
                     "Build on a machine with nvcc (TESSERA_CUDA=1), or use device cpu.");
 #endif
 }
@@ -35,14 +38,37 @@ std::unique_ptr<Backend> make_backend(const std::string& device, const DeviceOpt
     const auto [rest, error] = std::from_chars(device.data() + 5, end, index);
     if (error == std::errc() && rest == end && index >= 0) return cuda(index, options);
   }
-  throw EngineError("invalid_device", "device \"" + device + "\" is unknown", "Use cpu, cuda:0, cuda:1, … or auto.");
+  throw EngineError("invalid_device", "device \"" + device + "\" is unknown",
+                    "Use cpu, cuda:0, cuda:1, … or auto.");
 }
 
 Json kernels_json(const std::vector<KernelInfo>& kernels) {
   Json list = Json::array();
   for (const KernelInfo& k : kernels)
-    list.push_back({{"layerKind", k.layer_kind}, {"operation", k.operation}, {"forward", k.forward},
-                    {"backward", k.backward}, {"tier", k.tier}, {"reason", k.reason}, {"slow", k.slow}});
+    list.push_back({{"layerKind", k.layer_kind},
+                    {"operation", k.operation},
+                    {"forward", k.forward},
+                    {"backward", k.backward},
+                    {"tier", k.tier},
+                    {"reason", k.reason},
+                    {"slow", k.slow}});
+  return list;
+}
+
+Json op_times_json(const std::vector<OpTime>& times, const char* key) {
+  Json list = Json::array();
+  for (const OpTime& t : times) {
+    Json row = {{key, t.op},
+                {"phase", t.phase},
+                {"calls", t.calls},
+                {"totalMs", t.total_ms},
+                {"averageUs", t.calls > 0 ? t.total_ms * 1e3 / static_cast<double>(t.calls) : 0.0}};
+    if (t.percent_of_roof > 0) {
+      row["percentOfRoof"] = t.percent_of_roof;
+      row["couldSaveMs"] = t.total_ms * std::max(0.0, 1.0 - t.percent_of_roof / 100.0);
+    }
+    list.push_back(row);
+  }
   return list;
 }
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "core/json.h"
+#include "core/json_fwd.h"
 #include "ops/backend.h"
 
 namespace tessera {
@@ -19,5 +19,9 @@ std::unique_ptr<Backend> make_backend(const std::string& device, const DeviceOpt
 
 // How the kernels of a backend are listed in hello and doctor.
 Json kernels_json(const std::vector<KernelInfo>& kernels);
+
+// [{<key>: op, phase, calls, totalMs, averageUs, percentOfRoof, couldSaveMs}]; couldSaveMs: above the
+// operation's floor.
+Json op_times_json(const std::vector<OpTime>& times, const char* key);
 
 }  // namespace tessera

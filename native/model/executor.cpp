@@ -20,7 +20,8 @@ double gib(size_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
 }  // namespace
 
-Executor::Executor(Backend& backend, const ModelConfig& config, const Layout& layout, const ExecutorOptions& options)
+Executor::Executor(Backend& backend, const ModelConfig& config, const Layout& layout,
+                   const ExecutorOptions& options)
     : backend_(backend),
       config_(config),
       layout_(layout),
@@ -28,7 +29,8 @@ Executor::Executor(Backend& backend, const ModelConfig& config, const Layout& la
       gradient_type_(gradient_type(backend, options)),
       rules_{backend.fixed_shapes(), options.compaction, config.vocab},
       parameters_(backend, layout, options.optimizer, gradient_type_, &arena_),
-      memory_(config, options.batch, backend.act_dtype(), options.policy, options.head_rows, options.compaction, &arena_) {
+      memory_(config, options.batch, backend.act_dtype(), options.policy, options.head_rows,
+              options.compaction, &arena_) {
   if (options_.max_sequence == 0) options_.max_sequence = options_.batch.tokens;
   const auto table = static_cast<size_t>(options_.max_sequence * config.attn.rotary_dim) * sizeof(float);
   batch_item_ = arena_.add(MemoryPart::activations, options_.batch.bytes());
@@ -56,7 +58,8 @@ void Executor::allocate() {
   } catch (const EngineError& error) {
     char text[320];
     std::snprintf(text, sizeof text,
-                  "%s: this run needs %.2f GiB (weights %.2f, gradients %.2f, optimizer %.2f, activations %.2f, workspace %.2f)",
+                  "%s: this run needs %.2f GiB (weights %.2f, gradients %.2f, optimizer %.2f, activations "
+                  "%.2f, workspace %.2f)",
                   backend_.name().c_str(), gib(m.total), gib(m.weights), gib(m.gradients), gib(m.optimizer),
                   gib(m.activations), gib(m.workspace));
     throw EngineError(error.code(), text + std::string(": ") + error.what(),
@@ -80,7 +83,8 @@ void Executor::fill_rope_table() {
   std::vector<float> table(static_cast<size_t>(rows * 2 * half));
   for (i64 t = 0; t < rows; ++t)
     for (i64 i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(t) * std::pow(config_.rope_theta, -static_cast<double>(i) / static_cast<double>(half));
+      const double angle = static_cast<double>(t) *
+                           std::pow(config_.rope_theta, -static_cast<double>(i) / static_cast<double>(half));
       float* row = &table[static_cast<size_t>(t * 2 * half)];
       row[i] = static_cast<float>(std::cos(angle));
       row[half + i] = static_cast<float>(std::sin(angle));
@@ -92,7 +96,8 @@ void Executor::fill_rope_table() {
 Batch Executor::upload(std::span<const Sequence> sequences) {
   for (const Sequence& s : sequences)
     if (s.computed > options_.max_sequence)
-      throw EngineError("batch_too_large", "a sequence of " + std::to_string(s.computed) + " positions exceeds the planned " +
+      throw EngineError("batch_too_large", "a sequence of " + std::to_string(s.computed) +
+                                               " positions exceeds the planned " +
                                                std::to_string(options_.max_sequence));
   BatchSlot& slot = batches_[next_batch_++ % kBatchSlots];
   if (slot.mark >= 0) backend_.wait(slot.mark);
@@ -111,6 +116,7 @@ void Executor::launch(Work work, const std::function<void()>& enqueue) {
   if (first_time) return enqueue();
   if (!graph->second) graph->second = backend_.capture(enqueue);
   backend_.launch(*graph->second);
+  kernels_launched_ += backend_.kernels(*graph->second);
 }
 
 void Executor::run_micro_batch(std::span<const Sequence> sequences, bool first) {
@@ -182,11 +188,13 @@ std::vector<float> Executor::logits(std::span<const Sequence> sequences) {
   const Batch b = upload(sequences);
   forward(b);
   const i64 H = config_.hidden, V = config_.vocab;
-  backend_.rmsnorm_fwd(head_.xf, memory_.x(arena_, config_.num_layers()), p(layout_.final_norm), b.T, H, config_.norm_eps);
+  backend_.rmsnorm_fwd(head_.xf, memory_.x(arena_, config_.num_layers()), p(layout_.final_norm), b.T, H,
+                       config_.norm_eps);
   std::vector<float> all;
   for (i64 row = 0; row < b.T; row += options_.head_rows) {
     const i64 n = std::min(options_.head_rows, b.T - row);
-    const char* x = static_cast<const char*>(head_.xf) + static_cast<size_t>(row * H) * dtype_bytes(backend_.act_dtype());
+    const char* x =
+        static_cast<const char*>(head_.xf) + static_cast<size_t>(row * H) * dtype_bytes(backend_.act_dtype());
     backend_.linear_fwd(head_.z, x, w(layout_.head), nullptr, n, V, H);
     const auto piece = read_activations(head_.z, n * V);
     all.insert(all.end(), piece.begin(), piece.end());

@@ -1,6 +1,6 @@
-// The training step over a Backend: forward, backward with recomputation, loss and update. Written once for all
-// backends; everything that varies from step to step stands in device buffers, so that the enqueued work of a
-// micro-batch is the same list every time and can be captured as a graph.
+// The training step over a Backend: forward, backward with recomputation, loss and update. Written once for
+// all backends; everything that varies from step to step stands in device buffers, so that the enqueued work
+// of a micro-batch is the same list every time and can be captured as a graph.
 //
 // Order of one layer (linear attention; full attention alike):
 //   forward   norm, in-proj, prep, kkt, gdn, gated norm, out-proj + x, norm, gate-up, swiglu, down + x'
@@ -24,11 +24,11 @@ namespace tessera {
 struct ExecutorOptions {
   OptimizerOptions optimizer;
   RecomputePolicy policy = RecomputePolicy::p1;
-  BatchLayout batch;           // capacities
-  i64 max_sequence = 0;        // longest sequence: rows of the rotary table; 0: batch.tokens
-  i64 head_rows = 2048;        // Tc: logits are computed for this many rows at a time
-  bool compaction = true;      // the head skips unsupervised rows
-  bool accumulates = false;    // more than one micro-batch a step: gradients stay fp32
+  BatchLayout batch;         // capacities
+  i64 max_sequence = 0;      // longest sequence: rows of the rotary table; 0: batch.tokens
+  i64 head_rows = 2048;      // Tc: logits are computed for this many rows at a time
+  bool compaction = true;    // the head skips unsupervised rows
+  bool accumulates = false;  // more than one micro-batch a step: gradients stay fp32
 };
 
 class Executor {
@@ -45,7 +45,8 @@ class Executor {
   Parameters& parameters() { return parameters_; }
   const ExecutorOptions& options() const { return options_; }
 
-  // One micro-batch: forward and backward. The first of a step overwrites the gradients, later ones add to them.
+  // One micro-batch: forward and backward. The first of a step overwrites the gradients, later ones add to
+  // them.
   void run_micro_batch(std::span<const Sequence> sequences, bool first);
   // Norm and update with the gradients so far. Returns a ticket for result().
   int update(const StepScalars& scalars);
@@ -56,11 +57,13 @@ class Executor {
   // Waits for the device to have passed the ticket's point. A ticket is good for kResultSlots further ones.
   StepResult result(int ticket);
   static constexpr int kResultSlots = 4;
+  i64 kernels_launched() const { return kernels_launched_; }  // by graphs, so far; 0 on backends without
 
-  // ---- for verification and diagnosis; these synchronize --------------------------------------------------------
+  // ---- for verification and diagnosis; these synchronize
+  // --------------------------------------------------------
   std::vector<float> logits(std::span<const Sequence> sequences);  // [T, V] of a forward pass
-  std::vector<float> losses() const;           // [T] of the last micro-batch (compaction off)
-  std::vector<float> input_gradient() const;   // [T, H] of the last micro-batch
+  std::vector<float> losses() const;          // [T] of the last micro-batch (compaction off)
+  std::vector<float> input_gradient() const;  // [T, H] of the last micro-batch
   // Where a NaN or infinity of the last step first appeared: "forward of layer 3", or "" where none is found.
   std::string find_non_finite() const;
 
@@ -89,7 +92,9 @@ class Executor {
   void backward_mixer(i64 l, const LayerBuffers& s, const Batch& b, bool accumulate);
   void weight_gradient(i64 offset, const Act* dy, const Act* x, i64 T, i64 N, i64 K, bool accumulate);
   std::vector<float> read_activations(const Act* x, i64 count) const;
-  bool linear_layer(i64 l) const { return config_.layers[static_cast<size_t>(l)] == LayerKind::linear_attention; }
+  bool linear_layer(i64 l) const {
+    return config_.layers[static_cast<size_t>(l)] == LayerKind::linear_attention;
+  }
   const LayerOffsets& at(i64 l) const { return layout_.layers[static_cast<size_t>(l)]; }
   Wgt* w(i64 offset) const { return parameters_.big(Field::weight, offset); }
   const float* p(i64 offset) const { return parameters_.small(Field::weight, offset); }
@@ -129,6 +134,7 @@ class Executor {
   std::array<i64, kResultSlots> result_marks_{};
   int next_ticket_ = 0;
 
+  i64 kernels_launched_ = 0;
   BatchShape shape_{};  // of the last micro-batch
   std::map<std::tuple<Work, BatchShape>, std::optional<int>> graphs_;
 };

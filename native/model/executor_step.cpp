@@ -6,7 +6,8 @@
 
 namespace tessera {
 
-// ---- forward ---------------------------------------------------------------------------------------------------
+// ---- forward
+// ---------------------------------------------------------------------------------------------------
 
 void Executor::forward(const Batch& b) {
   backend_.scope("forward", -1);
@@ -18,12 +19,12 @@ void Executor::forward_layer(i64 l, const Batch& b) {
   LayerBuffers s = memory_.forward(arena_, l);
   if (!s.keeps_core && !linear_layer(l)) s.o = nullptr;
   backend_.scope("forward", static_cast<int>(l));
-  mixer_input(l, s, b.T);    // [0]
-  in_projection(l, s, b.T);  // [1]
-  mixer_core(l, s, b);       // [2..5]
-  mixer_output(l, s, b.T);   // [6]
-  mlp_input(l, s, b.T);      // [7]
-  gate_up(l, s, b.T);        // [8]
+  mixer_input(l, s, b.T);                                       // [0]
+  in_projection(l, s, b.T);                                     // [1]
+  mixer_core(l, s, b);                                          // [2..5]
+  mixer_output(l, s, b.T);                                      // [6]
+  mlp_input(l, s, b.T);                                         // [7]
+  gate_up(l, s, b.T);                                           // [8]
   backend_.swiglu_fwd(s.act, s.gu, b.T, config_.intermediate);  // [9]
   backend_.linear_fwd(memory_.x(arena_, l + 1), s.act, w(at(l).w_down), s.xm, b.T, config_.hidden,
                       config_.intermediate);  // [10]
@@ -47,7 +48,8 @@ void Executor::mixer_core(i64 l, const LayerBuffers& s, const Batch& b) {
     backend_.gdn_fwd(s.o, s.state, s.qkv, s.g, s.beta, s.ar, b, g);
     backend_.gated_norm_fwd(s.y, s.o, s.proj, p(o.gated_norm), b.T, g, config_.norm_eps);
   } else {
-    backend_.qk_norm_rope_fwd(s.q, s.k, s.proj, p(o.q_norm), p(o.k_norm), rope_, b, config_.attn, config_.norm_eps);
+    backend_.qk_norm_rope_fwd(s.q, s.k, s.proj, p(o.q_norm), p(o.k_norm), rope_, b, config_.attn,
+                              config_.norm_eps);
     backend_.attention_fwd(s.y, s.o, s.lse, s.q, s.k, s.proj, b, config_.attn);
   }
 }
@@ -65,10 +67,11 @@ void Executor::gate_up(i64 l, const LayerBuffers& s, i64 T) {
   backend_.linear_fwd(s.gu, s.xn2, w(at(l).w_gate_up), nullptr, T, 2 * config_.intermediate, config_.hidden);
 }
 
-// ---- head and loss -----------------------------------------------------------------------------------------------
+// ---- head and loss
+// -----------------------------------------------------------------------------------------------
 
-// Logits exist for head_rows rows at a time. Gradients are those of the un-normalised loss sum: the division by
-// the step's supervised tokens is applied once, in the update.
+// Logits exist for head_rows rows at a time. Gradients are those of the un-normalised loss sum: the division
+// by the step's supervised tokens is applied once, in the update.
 void Executor::head(const Batch& b, bool train, bool accumulate) {
   const i64 H = config_.hidden, V = config_.vocab, rows = b.num_loss;
   const Act* x = memory_.x(arena_, config_.num_layers());
@@ -93,14 +96,18 @@ void Executor::head(const Batch& b, bool train, bool accumulate) {
   backend_.loss_sum(result_, head_.nll, rows);
   if (!train) return;
   if (compacted) backend_.scatter_rows(head_.dxf, head_.d_compact, b.loss_row, rows, b.T, H);  // [7]
-  backend_.rmsnorm_bwd(memory_.d(arena_), dp(layout_.final_norm), head_.dxf, x, p(layout_.final_norm), nullptr, b.T, H,
+  backend_.rmsnorm_bwd(memory_.d(arena_), dp(layout_.final_norm), head_.dxf, x, p(layout_.final_norm),
+                       nullptr, b.T, H,
                        config_.norm_eps);  // [8]
 }
 
-// ---- backward --------------------------------------------------------------------------------------------------
+// ---- backward
+// --------------------------------------------------------------------------------------------------
 
-void Executor::weight_gradient(i64 offset, const Act* dy, const Act* x, i64 T, i64 N, i64 K, bool accumulate) {
-  backend_.linear_bwd_weight(parameters_.big(Field::gradient, offset), gradient_type_, dy, x, T, N, K, accumulate);
+void Executor::weight_gradient(i64 offset, const Act* dy, const Act* x, i64 T, i64 N, i64 K,
+                               bool accumulate) {
+  backend_.linear_bwd_weight(parameters_.big(Field::gradient, offset), gradient_type_, dy, x, T, N, K,
+                             accumulate);
 }
 
 void Executor::backward(const Batch& b, bool first) {
@@ -136,14 +143,14 @@ void Executor::backward_mlp(i64 l, const LayerBuffers& s, i64 T, bool accumulate
   Act* d = memory_.d(arena_);
   const int layer = static_cast<int>(l);
   backend_.scope("recompute", layer);
-  mlp_input(l, s, T);                    // [7]
-  if (!s.keeps_gu) gate_up(l, s, T);     // [8]
+  mlp_input(l, s, T);                 // [7]
+  if (!s.keeps_gu) gate_up(l, s, T);  // [8]
   backend_.scope("backward", layer);
-  backend_.linear_bwd_data(g.dact, d, w(o.w_down), T, H, I);         // [9]
-  backend_.swiglu_bwd(s.gu, g.dact, g.dact, s.gu, T, I);             // [10] gu becomes dgu, dact becomes act
-  weight_gradient(o.w_down, d, g.dact, T, H, I, accumulate);         // [11]
-  backend_.linear_bwd_data(g.dxn2, s.gu, w(o.w_gate_up), T, 2 * I, H);  // [12]
-  weight_gradient(o.w_gate_up, s.gu, s.xn2, T, 2 * I, H, accumulate);   // [13]
+  backend_.linear_bwd_data(g.dact, d, w(o.w_down), T, H, I);  // [9]
+  backend_.swiglu_bwd(s.gu, g.dact, g.dact, s.gu, T, I);      // [10] gu becomes dgu, dact becomes act
+  weight_gradient(o.w_down, d, g.dact, T, H, I, accumulate);  // [11]
+  backend_.linear_bwd_data(g.dxn2, s.gu, w(o.w_gate_up), T, 2 * I, H);                                // [12]
+  weight_gradient(o.w_gate_up, s.gu, s.xn2, T, 2 * I, H, accumulate);                                 // [13]
   backend_.rmsnorm_bwd(d, dp(o.post_norm), g.dxn2, s.xm, p(o.post_norm), d, T, H, config_.norm_eps);  // [14]
 }
 
@@ -158,23 +165,27 @@ void Executor::backward_mixer(i64 l, const LayerBuffers& s, const Batch& b, bool
   const float eps = config_.norm_eps;
   Act* d = memory_.d(arena_);
   backend_.scope("backward", static_cast<int>(l));
-  backend_.linear_bwd_data(g.dy, d, w(o.w_out), T, H, K);    // [22]
-  weight_gradient(o.w_out, d, s.y, T, H, K, accumulate);     // [23]
+  backend_.linear_bwd_data(g.dy, d, w(o.w_out), T, H, K);  // [22]
+  weight_gradient(o.w_out, d, s.y, T, H, K, accumulate);   // [23]
   if (linear) {
-    backend_.gated_norm_bwd(g.d_o, g.dproj, dp(o.gated_norm), g.dy, s.o, s.proj, p(o.gated_norm), T, gs, eps);  // [24]
-    backend_.gdn_bwd(g.dq, g.dk, g.dv, g.d_gamma, g.d_beta, g.scratch_du, g.scratch_ds, g.d_o, s.qkv, s.g, s.beta, s.ar,
-                     s.state, b, gs);  // [25]
-    backend_.gdn_prep_bwd(g.dproj, dp(o.conv), dp(o.a_log), dp(o.dt_bias), g.dq, g.dk, g.dv, g.d_gamma, g.d_beta, s.proj,
-                          s.qkv, s.beta, p(o.conv), p(o.a_log), p(o.dt_bias), b, gs);  // [26]
+    backend_.gated_norm_bwd(g.d_o, g.dproj, dp(o.gated_norm), g.dy, s.o, s.proj, p(o.gated_norm), T, gs,
+                            eps);  // [24]
+    backend_.gdn_bwd(g.dq, g.dk, g.dv, g.d_gamma, g.d_beta, g.scratch_du, g.scratch_ds, g.d_o, s.qkv, s.g,
+                     s.beta, s.ar, s.state, b, gs);  // [25]
+    backend_.gdn_prep_bwd(g.dproj, dp(o.conv), dp(o.a_log), dp(o.dt_bias), g.dq, g.dk, g.dv, g.d_gamma,
+                          g.d_beta, s.proj, s.qkv, s.beta, p(o.conv), p(o.a_log), p(o.dt_bias), b,
+                          gs);  // [26]
   } else {
-    backend_.attention_bwd(g.dq, g.dk, g.dproj, g.scratch_do, g.scratch_delta, g.dy, s.o, s.lse, s.q, s.k, s.proj, b,
+    backend_.attention_bwd(g.dq, g.dk, g.dproj, g.scratch_do, g.scratch_delta, g.dy, s.o, s.lse, s.q, s.k,
+                           s.proj, b,
                            as);  // [25]
-    backend_.qk_norm_rope_bwd(g.dproj, dp(o.q_norm), dp(o.k_norm), g.dq, g.dk, s.proj, p(o.q_norm), p(o.k_norm), rope_, b,
-                              as, eps);  // [26]
+    backend_.qk_norm_rope_bwd(g.dproj, dp(o.q_norm), dp(o.k_norm), g.dq, g.dk, s.proj, p(o.q_norm),
+                              p(o.k_norm), rope_, b, as, eps);  // [26]
   }
-  backend_.linear_bwd_data(g.dxn1, g.dproj, w(o.w_in), T, N, H);        // [27]
-  weight_gradient(o.w_in, g.dproj, s.xn1, T, N, H, accumulate);         // [28]
-  backend_.rmsnorm_bwd(d, dp(o.input_norm), g.dxn1, memory_.x(arena_, l), p(o.input_norm), d, T, H, eps);  // [29]
+  backend_.linear_bwd_data(g.dxn1, g.dproj, w(o.w_in), T, N, H);  // [27]
+  weight_gradient(o.w_in, g.dproj, s.xn1, T, N, H, accumulate);   // [28]
+  backend_.rmsnorm_bwd(d, dp(o.input_norm), g.dxn1, memory_.x(arena_, l), p(o.input_norm), d, T, H,
+                       eps);  // [29]
 }
 
 }  // namespace tessera

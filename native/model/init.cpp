@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "core/error.h"
+#include "core/json.h"
 
 namespace tessera {
 namespace {
@@ -14,7 +15,9 @@ class Random {
     for (const char c : name) state_ = mix(state_ ^ static_cast<unsigned char>(c));
   }
   double uniform() { return (static_cast<double>(next() >> 11) + 0.5) * 0x1p-53; }  // inside (0, 1)
-  double normal() { return std::sqrt(-2.0 * std::log(uniform())) * std::cos(2.0 * std::numbers::pi * uniform()); }
+  double normal() {
+    return std::sqrt(-2.0 * std::log(uniform())) * std::cos(2.0 * std::numbers::pi * uniform());
+  }
 
  private:
   static std::uint64_t mix(std::uint64_t z) {  // splitmix64
@@ -44,24 +47,29 @@ std::vector<float> initial_values(const TensorEntry& t, const ModelConfig& confi
   return values;
 }
 
-void write_initial_model(const fs::path& config_file, std::uint64_t seed, DType dtype, const fs::path& folder) {
+void write_initial_model(const fs::path& config_file, std::uint64_t seed, DType dtype,
+                         const fs::path& folder) {
   const Json json = read_json(config_file);
   const ModelConfig config = parse_config(json, config_file.string());
-  const Layout layout = make_layout(config, json.contains("text_config") ? "model.language_model." : "model.");
+  const Layout layout =
+      make_layout(config, json.contains("text_config") ? "model.language_model." : "model.");
   std::vector<TensorSource> tensors;
   for (const TensorEntry& t : layout.tensors) {
     const bool exact = ends_with(t.name, "A_log") || ends_with(t.name, "linear_attn.norm.weight");
     const DType type = exact ? DType::f32 : dtype;
-    tensors.push_back({t.name, std::string(dtype_name(type)), t.shape, [&config, &t, type, seed](const auto& write) {
-                         const auto values = initial_values(t, config, seed);
-                         std::vector<char> raw(values.size() * dtype_bytes(type));
-                         from_f32(raw.data(), type, values.data(), t.count);
-                         write(raw.data(), raw.size());
-                       }});
+    tensors.push_back(
+        {t.name, std::string(dtype_name(type)), t.shape, [&config, &t, type, seed](const auto& write) {
+           const auto values = initial_values(t, config, seed);
+           std::vector<char> raw(values.size() * dtype_bytes(type));
+           from_f32(raw.data(), type, values.data(), t.count);
+           write(raw.data(), raw.size());
+         }});
   }
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) throw EngineError("io_error", folder.string() + ": " + error.message(), "Check the path and its permissions.");
+  if (error)
+    throw EngineError("io_error", folder.string() + ": " + error.message(),
+                      "Check the path and its permissions.");
   write_safetensors(folder / "model.safetensors", tensors, R"({"format":"pt"})");
   write_file(folder / "config.json", read_file(config_file));
 }

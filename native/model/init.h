@@ -11,8 +11,9 @@ namespace tessera {
 // A_log = log of uniform(0, 16). Each tensor has its own stream, so values depend on seed and name only.
 std::vector<float> initial_values(const TensorEntry& tensor, const ModelConfig& config, std::uint64_t seed);
 
-// Writes a model folder for a config file: config.json and model.safetensors. Matrices in dtype; A_log and the gated
-// norm always in F32. Throws invalid_config | io_error.
-void write_initial_model(const fs::path& config_file, std::uint64_t seed, DType dtype, const fs::path& folder);
+// Writes a model folder for a config file: config.json and model.safetensors. Matrices in dtype; A_log and
+// the gated norm always in F32. Throws invalid_config | io_error.
+void write_initial_model(const fs::path& config_file, std::uint64_t seed, DType dtype,
+                         const fs::path& folder);
 
 }  // namespace tessera

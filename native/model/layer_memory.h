@@ -19,18 +19,19 @@ RecomputePolicy parse_policy(const std::string& name);  // "full", "P1", "P2", "
 
 // Shapes as in ops/backend.h. Fields of the other layer kind are null.
 struct LayerBuffers {
-  Act *xn1, *proj, *o, *y, *xm, *xn2, *gu, *act;     // both kinds; act: forward only
-  Act *qkv, *ar, *state;                             // linear attention
+  Act *xn1, *proj, *o, *y, *xm, *xn2, *gu, *act;  // both kinds; act: forward only
+  Act *qkv, *ar, *state;                          // linear attention
   float *g, *beta;
-  Act *q, *k;                                        // full attention
+  Act *q, *k;  // full attention
   float* lse;
-  bool keeps_proj, keeps_core, keeps_xm, keeps_gu;   // kept from forward (fields of the forward and backward set agree)
+  bool keeps_proj, keeps_core, keeps_xm,
+      keeps_gu;  // kept from forward (fields of the forward and backward set agree)
 };
 struct BackwardBuffers {
-  Act *dact, *dxn2, *dy, *dproj, *dxn1;              // both kinds
+  Act *dact, *dxn2, *dy, *dproj, *dxn1;               // both kinds
   Act *d_o, *dq, *dk, *dv, *scratch_du, *scratch_ds;  // linear attention
   float *d_gamma, *d_beta;
-  Act* scratch_do;                                   // full attention (dq, dk shared)
+  Act* scratch_do;  // full attention (dq, dk shared)
   float* scratch_delta;
 };
 struct HeadBuffers {
@@ -40,9 +41,11 @@ struct HeadBuffers {
 
 class LayerMemory {
  public:
-  LayerMemory(const ModelConfig& config, const BatchLayout& batch, DType act, RecomputePolicy policy, i64 head_rows,
-              bool compaction, Arena* arena);
-  Act* x(const Arena& a, i64 layer) const { return a.at(x_[static_cast<size_t>(layer)]); }  // entering; [L]: leaving the last
+  LayerMemory(const ModelConfig& config, const BatchLayout& batch, DType act, RecomputePolicy policy,
+              i64 head_rows, bool compaction, Arena* arena);
+  Act* x(const Arena& a, i64 layer) const {
+    return a.at(x_[static_cast<size_t>(layer)]);
+  }                                                  // entering; [L]: leaving the last
   Act* d(const Arena& a) const { return a.at(d_); }  // the gradient that walks down the layers, [T, H]
   LayerBuffers forward(const Arena& a, i64 layer) const;
   LayerBuffers recomputed(const Arena& a, i64 layer) const;
@@ -50,8 +53,43 @@ class LayerMemory {
   HeadBuffers head(const Arena& a) const;
 
  private:
-  enum Tensor { kXn1, kProj, kO, kY, kXm, kXn2, kGu, kAct, kQkv, kAr, kState, kG, kBeta, kQ, kK, kLse, kNumTensors };
-  enum Grad { kDact, kDxn2, kDy, kDproj, kDxn1, kDo, kDq, kDk, kDv, kDu, kDs, kDgamma, kDbeta, kSdo, kSdelta, kNumGrads };
+  enum Tensor {
+    kXn1,
+    kProj,
+    kO,
+    kY,
+    kXm,
+    kXn2,
+    kGu,
+    kAct,
+    kQkv,
+    kAr,
+    kState,
+    kG,
+    kBeta,
+    kQ,
+    kK,
+    kLse,
+    kNumTensors
+  };
+  enum Grad {
+    kDact,
+    kDxn2,
+    kDy,
+    kDproj,
+    kDxn1,
+    kDo,
+    kDq,
+    kDk,
+    kDv,
+    kDu,
+    kDs,
+    kDgamma,
+    kDbeta,
+    kSdo,
+    kSdelta,
+    kNumGrads
+  };
   using Items = std::array<int, kNumTensors>;
 
   bool keeps(Tensor t) const;
@@ -61,7 +99,7 @@ class LayerMemory {
   std::vector<LayerKind> kinds_;
   std::vector<int> x_;
   int d_;
-  std::vector<Items> forward_, recomputed_;       // by layer; shared scratch has the same item in many layers
+  std::vector<Items> forward_, recomputed_;  // by layer; shared scratch has the same item in many layers
   std::array<std::array<int, kNumGrads>, 2> grads_;  // by layer kind
   std::array<int, 6> head_;
 };

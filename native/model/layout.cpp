@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/error.h"
+
 namespace tessera {
 namespace {
 
@@ -72,7 +74,8 @@ std::string join(const std::vector<std::string>& items) {
 }  // namespace
 
 const TensorEntry* Layout::find(const std::string& name) const {
-  const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const TensorEntry& t) { return t.name == name; });
+  const auto found =
+      std::find_if(tensors.begin(), tensors.end(), [&](const TensorEntry& t) { return t.name == name; });
   return found == tensors.end() ? nullptr : &*found;
 }
 
@@ -114,7 +117,8 @@ std::string tensor_prefix(const SafetensorsFolder& files) {
   return "model.";
 }
 
-void check_tensors(const Layout& layout, const SafetensorsFolder& files, const std::string& prefix, bool tied) {
+void check_tensors(const Layout& layout, const SafetensorsFolder& files, const std::string& prefix,
+                   bool tied) {
   const std::string where = files.files()[0].path().parent_path().string();
   std::vector<std::string> missing, misshaped, mistyped, unknown;
   for (const TensorEntry& t : layout.tensors) {
@@ -126,7 +130,8 @@ void check_tensors(const Layout& layout, const SafetensorsFolder& files, const s
     const TensorInfo& info = file->info(t.name);
     const auto type = dtype_from_safetensors(info.dtype);
     if (info.shape != t.shape)
-      misshaped.push_back(t.name + " is " + shape_text(info.shape) + ", the config asks for " + shape_text(t.shape));
+      misshaped.push_back(t.name + " is " + shape_text(info.shape) + ", the config asks for " +
+                          shape_text(t.shape));
     else if (!type || !is_float(*type))
       mistyped.push_back(t.name + " is " + info.dtype);
   }
@@ -140,12 +145,14 @@ void check_tensors(const Layout& layout, const SafetensorsFolder& files, const s
     throw EngineError("missing_tensor", where + ": tensors are missing: " + join(missing),
                       "config.json and the weights do not belong together, or a file is incomplete.");
   if (!misshaped.empty())
-    throw EngineError("wrong_shape", where + ": " + join(misshaped), "config.json and the weights do not belong together.");
+    throw EngineError("wrong_shape", where + ": " + join(misshaped),
+                      "config.json and the weights do not belong together.");
   if (!mistyped.empty())
     throw EngineError("wrong_dtype", where + ": expected F32, BF16 or F16, but " + join(mistyped),
                       "Quantized weights cannot be trained: use the original checkpoint.");
   if (!unknown.empty())
-    throw EngineError("unknown_tensor", where + ": tensors that this architecture does not have: " + join(unknown),
+    throw EngineError("unknown_tensor",
+                      where + ": tensors that this architecture does not have: " + join(unknown),
                       "The model is of another architecture than its config says.");
 }
 

@@ -28,10 +28,10 @@ struct TensorEntry {
 };
 
 struct LayerOffsets {
-  i64 w_in, w_out, w_gate_up, w_down;         // big
-  i64 input_norm, post_norm;                  // small, both kinds
+  i64 w_in, w_out, w_gate_up, w_down;                    // big
+  i64 input_norm, post_norm;                             // small, both kinds
   i64 conv = 0, a_log = 0, dt_bias = 0, gated_norm = 0;  // small, linear attention
-  i64 q_norm = 0, k_norm = 0;                 // small, full attention
+  i64 q_norm = 0, k_norm = 0;                            // small, full attention
 };
 
 struct Unit {
@@ -56,6 +56,7 @@ std::string tensor_prefix(const SafetensorsFolder& files);
 
 // Compares the files with the layout before anything is allocated. Throws EngineError listing every
 // missing_tensor, wrong_shape, wrong_dtype or unknown_tensor.
-void check_tensors(const Layout& layout, const SafetensorsFolder& files, const std::string& prefix, bool tied);
+void check_tensors(const Layout& layout, const SafetensorsFolder& files, const std::string& prefix,
+                   bool tied);
 
 }  // namespace tessera

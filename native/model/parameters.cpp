@@ -14,7 +14,8 @@ size_t index(Bucket b) { return static_cast<size_t>(b); }
 
 }  // namespace
 
-Parameters::Parameters(Backend& backend, const Layout& layout, const OptimizerOptions& options, DType gradients, Arena* arena)
+Parameters::Parameters(Backend& backend, const Layout& layout, const OptimizerOptions& options,
+                       DType gradients, Arena* arena)
     : backend_(backend), layout_(layout), weight_type_(backend.weight_dtype()), gradient_type_(gradients) {
   has_master_ = options.mode == OptimizerMode::master32 && weight_type_ != DType::f32;
   state_type_ = options.mode == OptimizerMode::master32 ? DType::f32 : DType::bf16;
@@ -49,7 +50,8 @@ DType Parameters::type(Field field, Bucket bucket) const {
 void* Parameters::address(Field field, Bucket bucket) const { return base_[index(field)][index(bucket)]; }
 
 void* Parameters::big(Field field, i64 offset) const {
-  return static_cast<char*>(address(field, Bucket::big)) + static_cast<size_t>(offset) * dtype_bytes(type(field, Bucket::big));
+  return static_cast<char*>(address(field, Bucket::big)) +
+         static_cast<size_t>(offset) * dtype_bytes(type(field, Bucket::big));
 }
 
 float* Parameters::small(Field field, i64 offset) const {
@@ -70,7 +72,8 @@ void Parameters::write(const TensorEntry& t, Field field, const float* values) c
   if (field == Field::weight && t.bucket == Bucket::big && has_master_) write(t, Field::master, values);
 }
 
-void Parameters::read_piece(const TensorEntry& t, Field field, i64 begin, i64 count, std::vector<float>* values) const {
+void Parameters::read_piece(const TensorEntry& t, Field field, i64 begin, i64 count,
+                            std::vector<float>* values) const {
   const DType from = type(field, t.bucket);
   const char* base = static_cast<const char*>(address(field, t.bucket));
   std::vector<char> raw(static_cast<size_t>(count) * dtype_bytes(from));
@@ -96,7 +99,8 @@ void Parameters::read_exact(const TensorEntry& t, const std::function<void(const
 }
 
 void Parameters::zero_small_gradients() const {
-  backend_.zero(address(Field::gradient, Bucket::small), static_cast<size_t>(layout_.small_count) * sizeof(float));
+  backend_.zero(address(Field::gradient, Bucket::small),
+                static_cast<size_t>(layout_.small_count) * sizeof(float));
 }
 
 std::vector<AdamSegment> Parameters::segments(const OptimizerOptions& options) const {

@@ -29,7 +29,8 @@ TensorSource copied(const SafetensorsFile& file, const std::string& name) {
 
 }  // namespace
 
-void save_weights(const Parameters& parameters, const SafetensorsFolder& source, bool tied, const fs::path& folder) {
+void save_weights(const Parameters& parameters, const SafetensorsFolder& source, bool tied,
+                  const fs::path& folder) {
   Json weight_map = Json::object();
   size_t total = 0;
   for (const SafetensorsFile& file : source.files()) {
@@ -54,7 +55,8 @@ void save_weights(const Parameters& parameters, const SafetensorsFolder& source,
 void copy_side_files(const fs::path& from, const fs::path& to) {
   for (const auto& entry : fs::directory_iterator(from)) {
     const fs::path name = entry.path().filename();
-    const bool text = name.extension() == ".json" || name.extension() == ".jinja" || name.extension() == ".txt";
+    const bool text =
+        name.extension() == ".json" || name.extension() == ".jinja" || name.extension() == ".txt";
     if (!entry.is_regular_file() || !text || name == "model.safetensors.index.json") continue;
     // A checkpoint used as the source brings its own bookkeeping; that is not part of the model.
     if (name == "state.json" || name == "manifest.json") continue;

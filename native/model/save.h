@@ -6,10 +6,10 @@
 
 namespace tessera {
 
-// Writes the weights into `folder` with the source's file names, sharding, dtypes and metadata. Tensors that were not
-// trained (vision, mtp) are copied byte for byte; a tied model writes no lm_head.
-// Throws io_error.
-void save_weights(const Parameters& parameters, const SafetensorsFolder& source, bool tied, const fs::path& folder);
+// Writes the weights into `folder` with the source's file names, sharding, dtypes and metadata. Tensors that
+// were not trained (vision, mtp) are copied byte for byte; a tied model writes no lm_head. Throws io_error.
+void save_weights(const Parameters& parameters, const SafetensorsFolder& source, bool tied,
+                  const fs::path& folder);
 
 // Copies what else belongs to a model folder: config, tokenizer, chat template, generation settings.
 void copy_side_files(const fs::path& from, const fs::path& to);

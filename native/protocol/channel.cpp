@@ -9,6 +9,8 @@
 #include <chrono>
 #include <iostream>
 
+#include "core/json.h"
+
 namespace tessera {
 namespace {
 
@@ -29,7 +31,9 @@ void handle(int signal, void (*handler)(int)) {
 }  // namespace
 
 std::int64_t now_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 void emit(const Json& event) {
@@ -85,7 +89,8 @@ void CommandReader::read() {
       continue;
     }
     rest.append(buffer, static_cast<size_t>(got));
-    for (size_t end; (end = rest.find('\n')) != std::string::npos; rest.erase(0, end + 1)) take_line(rest.substr(0, end));
+    for (size_t end; (end = rest.find('\n')) != std::string::npos; rest.erase(0, end + 1))
+      take_line(rest.substr(0, end));
   }
 }
 
@@ -97,7 +102,9 @@ void CommandReader::take_line(const std::string& line) {
                                   : "";
   for (const char* known : {"pause", "resume", "stop", "checkpoint", "profile"})
     if (command == known) return push(command);
-  emit({{"event", "warning"}, {"code", "unknown_command"}, {"message", "not a command: " + line.substr(0, 200)}});
+  emit({{"event", "warning"},
+        {"code", "unknown_command"},
+        {"message", "not a command: " + line.substr(0, 200)}});
 }
 
 void CommandReader::push(std::string command) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "core/json.h"
+#include "core/json_fwd.h"
 
 namespace tessera {
 
@@ -17,12 +17,12 @@ inline constexpr int kProtocolVersion = 1;
 
 std::int64_t now_ms();  // UTC milliseconds
 
-// Writes one event as one line of stdout and flushes it. Safe from several threads. A reader that has gone away is
-// no error here: the run is told by its stdin.
+// Writes one event as one line of stdout and flushes it. Safe from several threads. A reader that has gone
+// away is no error here: the run is told by its stdin.
 void emit(const Json& event);
 
-// Reads commands ({"command":"pause"}) from stdin on its own thread. A line that is no command is answered by a
-// warning event. SIGINT and SIGTERM arrive as the command "stop".
+// Reads commands ({"command":"pause"}) from stdin on its own thread. A line that is no command is answered by
+// a warning event. SIGINT and SIGTERM arrive as the command "stop".
 class CommandReader {
  public:
   // stop_at_end: the end of stdin means that the parent has gone; it becomes the command "parent-gone".
@@ -30,9 +30,9 @@ class CommandReader {
   ~CommandReader();
   CommandReader(const CommandReader&) = delete;
   CommandReader& operator=(const CommandReader&) = delete;
-  std::optional<std::string> next();       // at once
+  std::optional<std::string> next();        // at once
   std::optional<std::string> wait(int ms);  // within ms
-  void wait_for_end();  // of stdin, or a signal
+  void wait_for_end();                      // of stdin, or a signal
 
  private:
   void read();

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "core/dynamic_library.h"
+#include "core/json.h"
 #include "protocol/channel.h"
 #include "protocol/nvml.h"
 
@@ -12,9 +13,14 @@ namespace tessera {
 namespace {
 
 Json cpu_device() {
-  const auto pages = [](int what) { return static_cast<std::int64_t>(::sysconf(what)) * ::sysconf(_SC_PAGESIZE); };
-  return {{"device", "cpu"}, {"name", "CPU"}, {"threads", std::thread::hardware_concurrency()},
-          {"memoryBytes", pages(_SC_PHYS_PAGES)}, {"freeBytes", pages(_SC_AVPHYS_PAGES)}};
+  const auto pages = [](int what) {
+    return static_cast<std::int64_t>(::sysconf(what)) * ::sysconf(_SC_PAGESIZE);
+  };
+  return {{"device", "cpu"},
+          {"name", "CPU"},
+          {"threads", std::thread::hardware_concurrency()},
+          {"memoryBytes", pages(_SC_PHYS_PAGES)},
+          {"freeBytes", pages(_SC_AVPHYS_PAGES)}};
 }
 
 // {nvml: {found, path?}, cublasLt: …}: used where they are found, never required.
@@ -45,13 +51,15 @@ Json hello_event(const Json& kernels) {
     if (gpu.contains("name")) device["name"] = gpu["name"];
     if (gpu.contains("memoryTotalBytes")) {
       device["memoryBytes"] = gpu["memoryTotalBytes"];
-      device["freeBytes"] = gpu["memoryTotalBytes"].get<std::int64_t>() - gpu["memoryBytes"].get<std::int64_t>();
+      device["freeBytes"] =
+          gpu["memoryTotalBytes"].get<std::int64_t>() - gpu["memoryBytes"].get<std::int64_t>();
     }
     devices.push_back(device);
   }
 #endif
-  return {{"event", "hello"}, {"protocol", kProtocolVersion}, {"version", TESSERA_VERSION}, {"backends", backends},
-          {"devices", devices}, {"libraries", libraries()}, {"kernels", kernels}};
+  return {{"event", "hello"},     {"protocol", kProtocolVersion}, {"version", TESSERA_VERSION},
+          {"backends", backends}, {"devices", devices},           {"libraries", libraries()},
+          {"kernels", kernels}};
 }
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 #include "protocol/nvml.h"
 
 #include "core/dynamic_library.h"
+#include "core/json.h"
 
 namespace tessera {
 namespace {
@@ -66,7 +67,8 @@ Nvml::Nvml() : api_(std::make_unique<Api>()) {
   unsigned count = 0;
   if (status != 0) {
     a.shutdown = nullptr;
-    reason_ = "NVML could not be started (status " + std::to_string(status) + "): the driver is missing or too old";
+    reason_ =
+        "NVML could not be started (status " + std::to_string(status) + "): the driver is missing or too old";
   } else if (!a.count || !a.by_index || a.count(&count) != 0 || count == 0) {
     reason_ = "NVML reports no GPU";
   }

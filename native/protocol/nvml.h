@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "core/json.h"
+#include "core/json_fwd.h"
 
 namespace tessera {
 
@@ -16,7 +16,8 @@ class Nvml {
   Nvml& operator=(const Nvml&) = delete;
   const std::string& reason() const { return reason_; }  // why there are no GPUs, or ""
   int count() const { return count_; }
-  // {index, name?, pciBusId?, utilization?, memoryBytes?, memoryTotalBytes?, powerW?, energyJ?, temperatureC?,
+  // {index, name?, pciBusId?, utilization?, memoryBytes?, memoryTotalBytes?, powerW?, energyJ?,
+  // temperatureC?,
   //  smClockMHz?, memoryClockMHz?, throttleReasons?}
   Json read(int index) const;
   Json read_all() const;

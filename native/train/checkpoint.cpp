@@ -12,16 +12,19 @@ namespace {
 constexpr const char* kPrefix = "checkpoint-";
 constexpr const char* kBad = "damaged_checkpoint";
 
-// The model file keeps fewer bits than the training state: bf16 weights beside fp32 masters or an fp32 backend.
+// The model file keeps fewer bits than the training state: bf16 weights beside fp32 masters or an fp32
+// backend.
 bool narrower(const Parameters& parameters, const TensorEntry& t, const SafetensorsFolder& model) {
   const Field exact = t.bucket == Bucket::big && parameters.has_master() ? Field::master : Field::weight;
   const auto file = dtype_from_safetensors(model.file_of(t.name).info(t.name).dtype);
   return dtype_bytes(*file) < dtype_bytes(parameters.type(exact, t.bucket));
 }
 
-TensorSource state_tensor(const Parameters& parameters, const TensorEntry& t, Field field, const char* prefix) {
+TensorSource state_tensor(const Parameters& parameters, const TensorEntry& t, Field field,
+                          const char* prefix) {
   const DType type = parameters.type(field, t.bucket);
-  return {prefix + t.name, std::string(dtype_name(type)), t.shape, [&parameters, &t, field, type](const auto& write) {
+  return {prefix + t.name, std::string(dtype_name(type)), t.shape,
+          [&parameters, &t, field, type](const auto& write) {
             const auto values = parameters.read(t, field);
             std::vector<char> raw(values.size() * dtype_bytes(type));
             from_f32(raw.data(), type, values.data(), static_cast<i64>(values.size()));
@@ -44,10 +47,17 @@ void write_optimizer(const CheckpointSource& source, const fs::path& folder) {
 }
 
 Json state_json(const RunState& s) {
-  Json json = {{"step", s.step}, {"nextBin", s.next_bin}, {"seed", s.seed}, {"recipe", s.recipe},
-               {"recipeHash", text_checksum(s.recipe.dump())}, {"data", s.data},
-               {"totals", {{"supervisedTokens", s.supervised_tokens}, {"realTokens", s.real_tokens},
-                           {"positions", s.positions}, {"milliseconds", s.milliseconds}}}};
+  Json json = {{"step", s.step},
+               {"nextBin", s.next_bin},
+               {"seed", s.seed},
+               {"recipe", s.recipe},
+               {"recipeHash", text_checksum(s.recipe.dump())},
+               {"data", s.data},
+               {"totals",
+                {{"supervisedTokens", s.supervised_tokens},
+                 {"realTokens", s.real_tokens},
+                 {"positions", s.positions},
+                 {"milliseconds", s.milliseconds}}}};
   if (s.best_eval) json["bestEval"] = *s.best_eval;
   return json;
 }
@@ -55,7 +65,8 @@ Json state_json(const RunState& s) {
 void write_manifest(const fs::path& folder) {
   Json files = Json::array();
   for (const auto& entry : fs::directory_iterator(folder))
-    files.push_back({{"name", entry.path().filename().string()}, {"size", entry.file_size()},
+    files.push_back({{"name", entry.path().filename().string()},
+                     {"size", entry.file_size()},
                      {"xxh3", file_checksum(entry.path())}});
   std::sort(files.begin(), files.end(), [](const Json& a, const Json& b) { return a["name"] < b["name"]; });
   write_file(folder / "manifest.json", Json{{"files", files}}.dump(1));
@@ -79,7 +90,8 @@ fs::path checkpoint_path(const fs::path& run, i64 step) {
 }
 
 fs::path write_checkpoint(const CheckpointSource& source, const RunState& state, const fs::path& run) {
-  const fs::path final_path = checkpoint_path(run, state.step), partial = run / ("." + final_path.filename().string() + ".partial");
+  const fs::path final_path = checkpoint_path(run, state.step),
+                 partial = run / ("." + final_path.filename().string() + ".partial");
   try {
     fs::create_directories(run);
     fs::remove_all(partial);
@@ -95,7 +107,8 @@ fs::path write_checkpoint(const CheckpointSource& source, const RunState& state,
     fs::rename(partial, final_path);
     sync_folder(run);
   } catch (const fs::filesystem_error& error) {
-    throw EngineError("io_error", std::string("cannot write the checkpoint: ") + error.what(), "Check the disk and its free space.");
+    throw EngineError("io_error", std::string("cannot write the checkpoint: ") + error.what(),
+                      "Check the disk and its free space.");
   }
   check_manifest(final_path);
   return final_path;
@@ -148,7 +161,8 @@ fs::path choose_checkpoint(const fs::path& wanted, std::string* warning) {
   const fs::path given = fs::absolute(wanted).lexically_normal();
   const fs::path path = given.has_filename() ? given : given.parent_path();
   if (!fs::is_directory(path))
-    throw EngineError("missing_file", wanted.string() + ": there is no such checkpoint", "Name a checkpoint-<step> folder of the run.");
+    throw EngineError("missing_file", wanted.string() + ": there is no such checkpoint",
+                      "Name a checkpoint-<step> folder of the run.");
   std::string first_problem;
   std::vector<fs::path> candidates = {path};
   const auto own_step = step_of(path);
@@ -157,7 +171,8 @@ fs::path choose_checkpoint(const fs::path& wanted, std::string* warning) {
   for (const fs::path& candidate : candidates) {
     try {
       check_manifest(candidate);
-      if (!first_problem.empty()) *warning = first_problem + "; going on from " + candidate.filename().string();
+      if (!first_problem.empty())
+        *warning = first_problem + "; going on from " + candidate.filename().string();
       return candidate;
     } catch (const EngineError& error) {
       if (first_problem.empty()) first_problem = error.what();
@@ -191,8 +206,9 @@ void restore(const Parameters& parameters, const fs::path& checkpoint) {
   for (const TensorEntry& t : parameters.layout().tensors) {
     const auto take = [&](const SafetensorsFile& file, const std::string& name, Field field) {
       if (file.info(name).shape != t.shape)
-        throw EngineError("wrong_shape", file.path().string() + ": " + name + " is " + shape_text(file.info(name).shape) +
-                                             ", the model has " + shape_text(t.shape));
+        throw EngineError("wrong_shape", file.path().string() + ": " + name + " is " +
+                                             shape_text(file.info(name).shape) + ", the model has " +
+                                             shape_text(t.shape));
       parameters.write(t, field, file.floats(name).data());
     };
     take(model.file_of(t.name), t.name, Field::weight);
@@ -206,8 +222,8 @@ void check_binding(const Json& saved, const Json& wanted, const std::string& wha
   std::string changed;
   for (const auto& [field, value] : wanted.items())
     if (!saved.contains(field) || saved[field] != value)
-      changed += (changed.empty() ? "" : ", ") + field + " (" + (saved.contains(field) ? saved[field].dump() : "unset") + " → " +
-                 value.dump() + ")";
+      changed += (changed.empty() ? "" : ", ") + field + " (" +
+                 (saved.contains(field) ? saved[field].dump() : "unset") + " → " + value.dump() + ")";
   if (!changed.empty())
     throw EngineError("recipe_changed", "this run cannot be resumed with another " + what + ": " + changed,
                       "Resume with what it was started with, or start a new run.");

@@ -1,26 +1,28 @@
-// Checkpoints: a folder "checkpoint-<step>" that is a loadable model and all that a run needs to go on from it.
+// Checkpoints: a folder "checkpoint-<step>" that is a loadable model and all that a run needs to go on from
+// it.
 //
-//   model files              weights under their Hugging Face names, as in the source model; config, tokenizer, …
-//   optimizer.safetensors    m.<name>, v.<name>, and master.<name> where the model file is narrower than the state
-//   state.json               step, position in the data, seed, recipe and its hash, totals
-//   manifest.json            size and XXH3 of every file
+//   model files              weights under their Hugging Face names, as in the source model; config,
+//   tokenizer, … optimizer.safetensors    m.<name>, v.<name>, and master.<name> where the model file is
+//   narrower than the state state.json               step, position in the data, seed, recipe and its hash,
+//   totals manifest.json            size and XXH3 of every file
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/json.h"
 #include "core/safetensors.h"
 #include "model/parameters.h"
 
 namespace tessera {
 
 struct RunState {
-  i64 step = 0;           // steps taken
-  i64 next_bin = 0;       // position in the plan
+  i64 step = 0;      // steps taken
+  i64 next_bin = 0;  // position in the plan
   i64 seed = 0;
-  Json recipe;            // the fields that bind a continuation, see Recipe::binding
-  Json data;              // fingerprints of cache and plan
+  Json recipe;  // the fields that bind a continuation, see Recipe::binding
+  Json data;    // fingerprints of cache and plan
   i64 supervised_tokens = 0, real_tokens = 0, positions = 0;  // totals
   double milliseconds = 0;
   std::optional<double> best_eval;

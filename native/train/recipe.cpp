@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 namespace tessera {
@@ -12,7 +13,8 @@ constexpr const char* kBad = "invalid_recipe";
 // One section of the recipe, for messages such as "recipe.json: optimizer.lr is -1, it must be positive".
 class Section {
  public:
-  Section(const Json& root, const char* name, const std::string& where) : where_(where), prefix_(name ? std::string(name) + "." : "") {
+  Section(const Json& root, const char* name, const std::string& where)
+      : where_(where), prefix_(name ? std::string(name) + "." : "") {
     json_ = name ? root.value(name, Json::object()) : root;
     if (json_.is_null()) json_ = Json::object();
     if (!json_.is_object()) throw EngineError(kBad, where + ": " + name + " is not an object");
@@ -30,12 +32,13 @@ class Section {
     const Json value = json_.value(key, Json());
     if (value.is_null()) return fallback;
     if (!value.is_number_integer() || value.get<i64>() < least)
-      throw EngineError(kBad, where_ + ": " + prefix_ + key + " is " + value.dump() + ", it must be a whole number of at least " +
-                                  std::to_string(least));
+      throw EngineError(kBad, where_ + ": " + prefix_ + key + " is " + value.dump() +
+                                  ", it must be a whole number of at least " + std::to_string(least));
     return value.get<i64>();
   }
   [[noreturn]] void unknown(const char* key, const std::string& value, const char* choices) const {
-    throw EngineError(kBad, where_ + ": " + prefix_ + key + " \"" + value + "\" is unknown", std::string("Use ") + choices + ".");
+    throw EngineError(kBad, where_ + ": " + prefix_ + key + " \"" + value + "\" is unknown",
+                      std::string("Use ") + choices + ".");
   }
 
  private:
@@ -74,7 +77,8 @@ void read_optimizer(const Json& json, const std::string& where, Recipe* r) {
 void read_schedule(const Json& json, const std::string& where, Recipe* r) {
   const Section s(json, "schedule", where);
   const auto kind = s.get<std::string>("kind", "constant");
-  if (kind != "constant" && kind != "linear" && kind != "cosine") s.unknown("kind", kind, "constant, linear or cosine");
+  if (kind != "constant" && kind != "linear" && kind != "cosine")
+    s.unknown("kind", kind, "constant, linear or cosine");
   r->schedule.kind = kind == "constant" ? Schedule::Kind::constant
                      : kind == "linear" ? Schedule::Kind::linear
                                         : Schedule::Kind::cosine;
@@ -82,7 +86,8 @@ void read_schedule(const Json& json, const std::string& where, Recipe* r) {
   r->schedule.min_lr = s.number("minLr", 0.0, 0, kAny);
 }
 
-// Two recipes that differ in one of these train differently; the rest may change between a run and its continuation.
+// Two recipes that differ in one of these train differently; the rest may change between a run and its
+// continuation.
 Json binding_of(const Recipe& r) {
   Json b = {{"packing.budget", r.budget},
             {"gradAccumulation", r.grad_accumulation},
@@ -107,17 +112,18 @@ Json binding_of(const Recipe& r) {
 double Schedule::at(i64 step, i64 total) const {
   if (step < warmup_steps) return lr * static_cast<double>(step + 1) / static_cast<double>(warmup_steps);
   if (kind == Kind::constant) return lr;
-  const i64 span = std::max<i64>(1, total - 1 - warmup_steps);
+  const i64 span = std::max<i64>(1, total - warmup_steps);
   const double progress = std::min(1.0, static_cast<double>(step - warmup_steps) / static_cast<double>(span));
-  const double share = kind == Kind::linear ? 1.0 - progress : 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
+  const double share =
+      kind == Kind::linear ? 1.0 - progress : 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
   return min_lr + (lr - min_lr) * share;
 }
 
 Recipe parse_recipe(const Json& json, const std::string& where) {
   if (!json.is_object()) throw EngineError(kBad, where + ": a recipe is a JSON object");
   Recipe r;
-  const Section top(json, nullptr, where), packing(json, "packing", where), checkpoint(json, "checkpoint", where),
-      evaluate(json, "evaluate", where), head(json, "head", where);
+  const Section top(json, nullptr, where), packing(json, "packing", where),
+      checkpoint(json, "checkpoint", where), evaluate(json, "evaluate", where), head(json, "head", where);
   r.device = top.get<std::string>("device", "cpu");
   r.budget = packing.whole("budget", 0, 0);
   r.steps = top.whole("steps", 0, 0);

@@ -15,7 +15,8 @@ struct Schedule {
   double lr = 0, min_lr = 0;
   i64 warmup_steps = 0;
   // Learning rate of a step (0-based) of a run of `total` steps: rises linearly over the warm-up, reaching lr at its
-  // last step, then stays, falls linearly, or falls by a half cosine, to min_lr at the last step.
+  // last step, then stays, or falls linearly or by a half cosine towards min_lr, which it would reach at step
+  // `total`: the last step still learns, as in transformers.
   double at(i64 step, i64 total) const;
 };
 

@@ -8,7 +8,9 @@
 namespace tessera {
 namespace {
 
-std::string at_entry(const std::string& where, size_t i) { return where + ": placement " + std::to_string(i); }
+std::string at_entry(const std::string& where, size_t i) {
+  return where + ": placement " + std::to_string(i);
+}
 
 [[noreturn]] void bad_plan(const std::string& message) {
   throw EngineError("invalid_plan", message, "Make the plan again for this cache.");
@@ -21,10 +23,12 @@ TokenCache::TokenCache(const fs::path& folder) {
   if (fs::is_directory(folder))
     for (const auto& entry : fs::directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
-      if (name.rfind("shard-", 0) == 0 && entry.path().extension() == ".safetensors") paths.push_back(entry.path());
+      if (name.rfind("shard-", 0) == 0 && entry.path().extension() == ".safetensors")
+        paths.push_back(entry.path());
     }
   if (paths.empty())
-    throw EngineError("missing_file", folder.string() + ": no shard-*.safetensors in this token cache", "Import the dataset again.");
+    throw EngineError("missing_file", folder.string() + ": no shard-*.safetensors in this token cache",
+                      "Import the dataset again.");
   std::sort(paths.begin(), paths.end());
   std::string sums;
   for (const fs::path& path : paths) {
@@ -97,20 +101,25 @@ void Plan::check(const std::string& where, const TokenCache& cache, i64 budget) 
                std::to_string(cache.num_examples()));
     const i64 available = cache.length(p.example);
     if (p.start < 0 || p.length <= 0 || p.start > available || p.length > available - p.start)
-      bad_plan(at_entry(where, i) + " covers tokens " + std::to_string(p.start) + " to " + std::to_string(p.start + p.length) +
-               " of example " + std::to_string(p.example) + ", which has " + std::to_string(available));
+      bad_plan(at_entry(where, i) + " covers tokens " + std::to_string(p.start) + " to " +
+               std::to_string(p.start + p.length) + " of example " + std::to_string(p.example) +
+               ", which has " + std::to_string(available));
     if (p.positions < p.length)
-      bad_plan(at_entry(where, i) + " computes " + std::to_string(p.positions) + " positions for " + std::to_string(p.length) + " tokens");
+      bad_plan(at_entry(where, i) + " computes " + std::to_string(p.positions) + " positions for " +
+               std::to_string(p.length) + " tokens");
   }
   const auto total = static_cast<i64>(placements_.size());
   if (bins_.size() < 2 || bins_.front() != 0 || bins_.back() != total)
-    bad_plan(where + ": bin_offsets must begin at 0 and end at " + std::to_string(total) + ", with at least one bin");
+    bad_plan(where + ": bin_offsets must begin at 0 and end at " + std::to_string(total) +
+             ", with at least one bin");
   for (size_t b = 0; b + 1 < bins_.size(); ++b) {
-    if (bins_[b] > bins_[b + 1] || bins_[b + 1] > total) bad_plan(where + ": bin_offsets fall at entry " + std::to_string(b + 1));
+    if (bins_[b] > bins_[b + 1] || bins_[b + 1] > total)
+      bad_plan(where + ": bin_offsets fall at entry " + std::to_string(b + 1));
     if (bins_[b] == bins_[b + 1]) bad_plan(where + ": bin " + std::to_string(b) + " is empty");
     const i64 used = positions(static_cast<i64>(b));
     if (budget > 0 && used > budget)
-      bad_plan(where + ": bin " + std::to_string(b) + " holds " + std::to_string(used) + " positions, the budget is " + std::to_string(budget));
+      bad_plan(where + ": bin " + std::to_string(b) + " holds " + std::to_string(used) +
+               " positions, the budget is " + std::to_string(budget));
   }
 }
 

@@ -34,12 +34,14 @@ class TokenCache {
   std::string fingerprint_;
 };
 
-// A placement: tokens start .. start+length of an example; `positions` >= length are computed, the rest padding.
+// A placement: tokens start .. start+length of an example; `positions` >= length are computed, the rest
+// padding.
 struct Placement {
   i64 example, start, length, positions;
 };
 
-// A plan file: example I32, start I64, length I32, bin_offsets I64 [bins + 1] over the placements; optional positions I32.
+// A plan file: example I32, start I64, length I32, bin_offsets I64 [bins + 1] over the placements; optional
+// positions I32.
 class Plan {
  public:
   // budget: positions that a bin may hold; 0: not checked. Checks every entry against the cache.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "model/device.h"
 #include "protocol/hello.h"
 
@@ -11,7 +12,9 @@ namespace tessera {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double milliseconds_since(Clock::time_point t) { return std::chrono::duration<double, std::milli>(Clock::now() - t).count(); }
+double milliseconds_since(Clock::time_point t) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - t).count();
+}
 
 // Steps whose results the host has not read yet: it never waits for the device inside a step.
 constexpr size_t kStepsInFlight = 2;
@@ -27,7 +30,8 @@ Trainer::Trainer(const TrainOptions& options)
       files_(options.model),
       prefix_(tensor_prefix(files_)),
       layout_(make_layout(config_, prefix_)),
-      device_(make_backend(options.device.empty() ? recipe_.device : options.device, {.threads = options.threads, .profile = ""})),
+      device_(make_backend(options.device.empty() ? recipe_.device : options.device,
+                           {.threads = options.threads, .profile = options.profile ? "cupti" : ""})),
       backend_(std::make_unique<ProfiledBackend>(*device_)) {
   if (!options.eval_plan.empty()) {
     eval_cache_.emplace(options.eval_cache.empty() ? options.cache : options.eval_cache);
@@ -52,15 +56,19 @@ Trainer::Trainer(const TrainOptions& options)
 
 void Trainer::check_model_and_plan() const {
   check_tensors(layout_, files_, prefix_, config_.tied);
-  const i64 longest = std::max(plan_.max_sequence_length(), eval_plan_ ? eval_plan_->max_sequence_length() : 0);
+  const i64 longest =
+      std::max(plan_.max_sequence_length(), eval_plan_ ? eval_plan_->max_sequence_length() : 0);
   if (longest > config_.max_positions)
-    throw EngineError("invalid_plan", options_.plan.string() + ": an example of " + std::to_string(longest) +
-                                          " positions exceeds the model's max_position_embeddings of " +
-                                          std::to_string(config_.max_positions),
+    throw EngineError("invalid_plan",
+                      options_.plan.string() + ": an example of " + std::to_string(longest) +
+                          " positions exceeds the model's max_position_embeddings of " +
+                          std::to_string(config_.max_positions),
                       "Lower packing.budget.");
   if (recipe_.optimizer.mode == OptimizerMode::bf16sr && backend_->weight_dtype() != DType::bf16)
-    throw EngineError("unsupported_mode", "optimizer.mode bf16sr needs bf16 weights, which " + backend_->name() + " does not have",
-                      "Use optimizer.mode master32.");
+    throw EngineError(
+        "unsupported_mode",
+        "optimizer.mode bf16sr needs bf16 weights, which " + backend_->name() + " does not have",
+        "Use optimizer.mode master32.");
 }
 
 BatchLayout Trainer::capacity() const {
@@ -68,20 +76,22 @@ BatchLayout Trainer::capacity() const {
   const Plan* plans[] = {&plan_, eval_plan_ ? &*eval_plan_ : nullptr};
   for (const Plan* plan : plans)
     if (plan) layout.tokens = std::max(layout.tokens, plan->max_positions());
-  if (backend_->fixed_shapes()) layout.tokens = (std::max(layout.tokens, recipe_.budget) + kChunk - 1) / kChunk * kChunk;
+  if (backend_->fixed_shapes())
+    layout.tokens = (std::max(layout.tokens, recipe_.budget) + kChunk - 1) / kChunk * kChunk;
   for (const Plan* plan : plans)
     for (i64 b = 0; plan && b < plan->num_bins(); ++b) {
       const auto count = static_cast<i64>(plan->bin(b).size());
-      layout.sequences = std::max(layout.sequences, backend_->fixed_shapes()
-                                                        ? sequences_with_tail(count, plan->positions(b), layout.tokens)
-                                                        : count);
+      layout.sequences = std::max(
+          layout.sequences,
+          backend_->fixed_shapes() ? sequences_with_tail(count, plan->positions(b), layout.tokens) : count);
     }
   return layout;
 }
 
 // Refused here, before the first step, so that no run ends in its middle for it.
 void Trainer::refuse_empty_steps() const {
-  const i64 distinct = std::min(total_steps_, (plan_.num_bins() + recipe_.grad_accumulation - 1) / recipe_.grad_accumulation);
+  const i64 distinct =
+      std::min(total_steps_, (plan_.num_bins() + recipe_.grad_accumulation - 1) / recipe_.grad_accumulation);
   std::vector<i32> labels;
   for (i64 step = 0; step < distinct; ++step) {
     i64 targets = 0;
@@ -91,8 +101,9 @@ void Trainer::refuse_empty_steps() const {
         targets += append_labels(cache_, p, &labels);
       }
     if (targets == 0)
-      throw EngineError("no_supervised_tokens", options_.plan.string() + ": step " + std::to_string(step + 1) + " (bin " +
-                                                    std::to_string(bins_of_step(step, 0)) + ") has 0 trainable tokens",
+      throw EngineError("no_supervised_tokens",
+                        options_.plan.string() + ": step " + std::to_string(step + 1) + " (bin " +
+                            std::to_string(bins_of_step(step, 0)) + ") has 0 trainable tokens",
                         "Leave out examples without an assistant's turn, or raise gradAccumulation.");
   }
 }
@@ -101,21 +112,31 @@ void Trainer::refuse_slow_kernels() const {
   if (recipe_.accept_slow) return;
   for (const KernelInfo& k : backend_->kernels(config_.gdn, config_.attn))
     if (k.slow)
-      throw EngineError("slow_kernel", backend_->name() + ": " + k.operation + " would run by the slow kernel " + k.forward + ": " + k.reason,
+      throw EngineError("slow_kernel",
+                        backend_->name() + ": " + k.operation + " would run by the slow kernel " + k.forward +
+                            ": " + k.reason,
                         "Set acceptSlow: true to train with it nevertheless.");
 }
 
-Json Trainer::hello() const { return hello_event(kernels_json(backend_->kernels(config_.gdn, config_.attn))); }
+Json Trainer::hello() const {
+  return hello_event(kernels_json(backend_->kernels(config_.gdn, config_.attn)));
+}
 
 Json Trainer::forecast() const {
   const MemoryPlan m = executor_->plan();
   return {{"steps", total_steps_},
-          {"memory", {{"weights", m.weights}, {"gradients", m.gradients}, {"optimizer", m.optimizer},
-                      {"activations", m.activations}, {"workspace", m.workspace}, {"total", m.total}}}};
+          {"memory",
+           {{"weights", m.weights},
+            {"gradients", m.gradients},
+            {"optimizer", m.optimizer},
+            {"activations", m.activations},
+            {"workspace", m.workspace},
+            {"total", m.total}}}};
 }
 
 void Trainer::start() {
-  emit({{"event", "progress"}, {"what", "load"}, {"done", 0}, {"total", 1}, {"memory", forecast()["memory"]}});
+  emit(
+      {{"event", "progress"}, {"what", "load"}, {"done", 0}, {"total", 1}, {"memory", forecast()["memory"]}});
   executor_->allocate();
   if (options_.resume.empty()) {
     load_weights(executor_->parameters(), files_);
@@ -148,7 +169,8 @@ i64 Trainer::bins_of_step(i64 step, i64 index) const {
 Trainer::MicroBatch Trainer::micro_batch(const TokenCache& cache, const Plan& plan, i64 bin) const {
   MicroBatch m;
   for (const Placement& p : plan.bin(bin)) {
-    const auto ids = cache.ids(p.example).subspan(static_cast<size_t>(p.start), static_cast<size_t>(p.length));
+    const auto ids =
+        cache.ids(p.example).subspan(static_cast<size_t>(p.start), static_cast<size_t>(p.length));
     m.ids.insert(m.ids.end(), ids.begin(), ids.end());
     m.targets += append_labels(cache, p, &m.labels);
     m.positions += p.positions;
@@ -157,7 +179,8 @@ Trainer::MicroBatch Trainer::micro_batch(const TokenCache& cache, const Plan& pl
   size_t at = 0;
   for (const Placement& p : plan.bin(bin)) {
     const auto length = static_cast<size_t>(p.length);
-    m.sequences.push_back({std::span(m.ids).subspan(at, length), std::span(m.labels).subspan(at, length), p.positions});
+    m.sequences.push_back(
+        {std::span(m.ids).subspan(at, length), std::span(m.labels).subspan(at, length), p.positions});
     at += length;
   }
   return m;
@@ -202,10 +225,17 @@ void Trainer::report(size_t most_pending) {
     state_.real_tokens += p.tokens;
     state_.positions += p.positions;
     state_.milliseconds += ms;
-    emit({{"event", "step"}, {"step", p.step}, {"steps", total_steps_},
-          {"loss", result.loss_sum / static_cast<double>(p.targets)}, {"gradNorm", result.grad_norm},
-          {"learningRate", p.learning_rate}, {"supervisedTokens", p.targets}, {"realTokens", p.tokens},
-          {"positions", p.positions}, {"milliseconds", ms}, {"atMs", now_ms()}});
+    emit({{"event", "step"},
+          {"step", p.step},
+          {"steps", total_steps_},
+          {"loss", result.loss_sum / static_cast<double>(p.targets)},
+          {"gradNorm", result.grad_norm},
+          {"learningRate", p.learning_rate},
+          {"supervisedTokens", p.targets},
+          {"realTokens", p.tokens},
+          {"positions", p.positions},
+          {"milliseconds", ms},
+          {"atMs", now_ms()}});
   }
 }
 
@@ -220,8 +250,9 @@ void Trainer::fail_non_finite(i64 step) {
     save();
     saved = "; the state before it was saved";
   }
-  throw EngineError("non_finite", "step " + std::to_string(step) + ": the loss or a gradient is NaN or infinite" +
-                                      (where.empty() ? "" : ", first seen in " + where) + saved,
+  throw EngineError("non_finite",
+                    "step " + std::to_string(step) + ": the loss or a gradient is NaN or infinite" +
+                        (where.empty() ? "" : ", first seen in " + where) + saved,
                     "Lower optimizer.lr, add warm-up steps, or look at the examples of this step.");
 }
 
@@ -237,7 +268,8 @@ void Trainer::evaluate(const char* phase) {
     targets += m.targets;
   }
   if (targets == 0)
-    throw EngineError("no_supervised_tokens", options_.eval_plan.string() + ": the held-out examples have 0 supervised tokens");
+    throw EngineError("no_supervised_tokens",
+                      options_.eval_plan.string() + ": the held-out examples have 0 supervised tokens");
   const double loss = sum / static_cast<double>(targets);
   emit({{"event", "eval"}, {"step", state_.step}, {"loss", loss}, {"tokens", targets}, {"phase", phase}});
   const bool better = !state_.best_eval || loss < *state_.best_eval;
@@ -251,9 +283,11 @@ void Trainer::evaluate(const char* phase) {
 
 void Trainer::save() {
   report(0);
-  const fs::path path = saved_step_ == state_.step && fs::exists(checkpoint_path(options_.out, state_.step))
-                            ? checkpoint_path(options_.out, state_.step)
-                            : write_checkpoint({executor_->parameters(), files_, options_.model, config_.tied}, state_, options_.out);
+  const fs::path path =
+      saved_step_ == state_.step && fs::exists(checkpoint_path(options_.out, state_.step))
+          ? checkpoint_path(options_.out, state_.step)
+          : write_checkpoint({executor_->parameters(), files_, options_.model, config_.tied}, state_,
+                             options_.out);
   saved_step_ = state_.step;
   std::vector<fs::path> spare;
   if (best_checkpoint_) spare.push_back(*best_checkpoint_);
@@ -269,7 +303,10 @@ bool Trainer::checkpoint_due() const {
 }
 
 void Trainer::emit_profile() {
-  emit({{"event", "profile"}, {"step", state_.step}, {"host", backend_->take_report()}, {"device", Json::array()}});
+  emit({{"event", "profile"},
+        {"step", state_.step},
+        {"host", backend_->take_report()},
+        {"device", op_times_json(backend_->op_times(), "operation")}});
 }
 
 // Takes the commands that have come; a reason where the run is to end.
@@ -324,7 +361,8 @@ void Trainer::run(CommandReader& commands) {
       emit_profile();
       backend_->enable(options_.profile);
     }
-    if (recipe_.evaluate_every > 0 && state_.step % recipe_.evaluate_every == 0 && state_.step < total_steps_) evaluate("during");
+    if (recipe_.evaluate_every > 0 && state_.step % recipe_.evaluate_every == 0 && state_.step < total_steps_)
+      evaluate("during");
     if (checkpoint_due() && state_.step < total_steps_) save();
   }
   report(0);

@@ -22,7 +22,7 @@ struct TrainOptions {
   fs::path resume;                 // empty: from the beginning
   std::string device;              // empty: the recipe's
   int threads = 0;
-  bool profile = false;  // measure every step
+  bool profile = false;   // measure every step
   bool forecast = false;  // check everything, report the memory, train nothing
 };
 
@@ -56,7 +56,8 @@ class Trainer {
   void start();
   void resume_from(const fs::path& checkpoint);
 
-  i64 bins_of_step(i64 step, i64 index) const;  // bin number of the step's index-th micro-batch; -1 past the end
+  i64 bins_of_step(i64 step,
+                   i64 index) const;  // bin number of the step's index-th micro-batch; -1 past the end
   MicroBatch micro_batch(const TokenCache& cache, const Plan& plan, i64 bin) const;
   void take_step();
   void report(size_t most_pending);

@@ -2,16 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 
+#include "core/json.h"
 #include "core/safetensors.h"
 #include "model/executor.h"
 
 namespace tessera {
 namespace {
 
-// Largest admissible errors. Norms: ||a-b|| / ||b||. Elements: |a-b| / (|b| + rms(b)), which a single wrong element
-// in a large tensor cannot hide from.
+// Largest admissible errors. Norms: ||a-b|| / ||b||. Elements: |a-b| / (|b| + rms(b)), which a single wrong
+// element in a large tensor cannot hide from.
 struct Limits {
   double loss_relative, loss_absolute, logits, gradient, cosine, training, element;
 };
@@ -71,13 +73,16 @@ Inputs read_inputs(const SafetensorsFile& file) {
   };
   Inputs in{ints("input_ids"), ints("labels"), ints("cu_seqlens")};
   const auto T = static_cast<i32>(in.ids.size());
-  bool good = in.cu.size() >= 2 && in.cu.front() == 0 && in.cu.back() == T && in.labels.size() == in.ids.size();
+  bool good =
+      in.cu.size() >= 2 && in.cu.front() == 0 && in.cu.back() == T && in.labels.size() == in.ids.size();
   for (size_t n = 0; good && n + 1 < in.cu.size(); ++n) good = in.cu[n] <= in.cu[n + 1];
   if (!good)
-    throw EngineError("invalid_fixture", file.path().string() + ": cu_seqlens must begin at 0, never fall and end at " +
+    throw EngineError("invalid_fixture", file.path().string() +
+                                             ": cu_seqlens must begin at 0, never fall and end at " +
                                              std::to_string(T) + ", the length of input_ids and labels");
   in.supervised = T - std::count(in.labels.begin(), in.labels.end(), kIgnoreLabel);
-  if (in.supervised == 0) throw EngineError("invalid_fixture", file.path().string() + ": no position is supervised");
+  if (in.supervised == 0)
+    throw EngineError("invalid_fixture", file.path().string() + ": no position is supervised");
   return in;
 }
 
@@ -114,13 +119,19 @@ class Verifier {
 
  private:
   std::unique_ptr<Executor> make_executor(const Json& adamw) {
-    const auto get = [&](const char* key) { return require_field<double>(adamw, key, settings_path_, "invalid_fixture"); };
+    const auto get = [&](const char* key) {
+      return require_field<double>(adamw, key, settings_path_, "invalid_fixture");
+    };
     const auto betas = require_field<std::vector<double>>(adamw, "betas", settings_path_, "invalid_fixture");
-    if (betas.size() != 2) throw EngineError("invalid_fixture", settings_path_ + ": betas must be two numbers");
+    if (betas.size() != 2)
+      throw EngineError("invalid_fixture", settings_path_ + ": betas must be two numbers");
     ExecutorOptions o;
-    o.optimizer = {.beta1 = betas[0], .beta2 = betas[1], .eps = get("eps"),
+    o.optimizer = {.beta1 = betas[0],
+                   .beta2 = betas[1],
+                   .eps = get("eps"),
                    .weight_decay = static_cast<float>(get("weight_decay")),
-                   .decay_small = optional_field<bool>(adamw, "all_params_decayed", false, settings_path_, "invalid_fixture")};
+                   .decay_small = optional_field<bool>(adamw, "all_params_decayed", false, settings_path_,
+                                                       "invalid_fixture")};
     o.policy = options_.policy;
     o.compaction = options_.compaction;
     const auto used = static_cast<i64>(inputs_.ids.size()), count = static_cast<i64>(inputs_.cu.size()) - 1;
@@ -173,7 +184,10 @@ class Verifier {
     const StepResult result = executor.result(executor.measure(scalars(1, 0, 0, 0, 0)));
     const double n = static_cast<double>(inputs_.supervised), got = result.loss_sum / n;
     const double want = require_field<double>(settings_, "loss", settings_path_, "invalid_fixture");
-    report_["loss"] = {{"got", got}, {"want", want}, {"relativeError", relative(got, want)}, {"absoluteError", std::abs(got - want)}};
+    report_["loss"] = {{"got", got},
+                       {"want", want},
+                       {"relativeError", relative(got, want)},
+                       {"absoluteError", std::abs(got - want)}};
     limit("loss", relative(got, want), limits_.loss_relative);
     limit("loss (absolute)", std::abs(got - want), limits_.loss_absolute);
     if (expected_.contains("nll") && !options_.compaction) {
@@ -185,7 +199,8 @@ class Verifier {
       limit("nll, element " + std::to_string(d.worst_index), d.element, limits_.element);
     }
     const double norm = require_field<double>(settings_, "grad_norm", settings_path_, "invalid_fixture");
-    report_["gradNorm"] = {{"got", result.grad_norm}, {"want", norm}, {"relativeError", relative(result.grad_norm, norm)}};
+    report_["gradNorm"] = {
+        {"got", result.grad_norm}, {"want", norm}, {"relativeError", relative(result.grad_norm, norm)}};
     limit("gradient norm", relative(result.grad_norm, norm), limits_.gradient);
 
     std::vector<double> errors;
@@ -201,11 +216,14 @@ class Verifier {
       if (worst_element.is_null() || !(d.element <= worst_element["error"].get<double>()))
         worst_element = {{"name", t.name}, {"index", d.worst_index}, {"error", d.element}};
       limit("gradient of " + t.name, d.relative, limits_.gradient);
-      limit("gradient of " + t.name + ", element " + std::to_string(d.worst_index), d.element, limits_.element);
+      limit("gradient of " + t.name + ", element " + std::to_string(d.worst_index), d.element,
+            limits_.element);
       limit("gradient of " + t.name + ", 1 - cosine", 1 - d.cosine, 1 - limits_.cosine);
     }
     std::sort(errors.begin(), errors.end());
-    report_["gradients"] = {{"worst", worst}, {"median", errors[errors.size() / 2]}, {"worstCosine", worst_cosine},
+    report_["gradients"] = {{"worst", worst},
+                            {"median", errors[errors.size() / 2]},
+                            {"worstCosine", worst_cosine},
                             {"worstElement", worst_element}};
   }
 
@@ -245,22 +263,26 @@ class Verifier {
     executor.run_micro_batch(inputs_.sequences(ids), true);
     if (!options_.compaction) values.push_back(executor.losses());
     values.push_back(executor.input_gradient());
-    const std::vector<size_t> widths = options_.compaction
-        ? std::vector<size_t>{static_cast<size_t>(config_.vocab), static_cast<size_t>(config_.hidden)}
-        : std::vector<size_t>{static_cast<size_t>(config_.vocab), 1, static_cast<size_t>(config_.hidden)};
+    const std::vector<size_t> widths =
+        options_.compaction
+            ? std::vector<size_t>{static_cast<size_t>(config_.vocab), static_cast<size_t>(config_.hidden)}
+            : std::vector<size_t>{static_cast<size_t>(config_.vocab), 1, static_cast<size_t>(config_.hidden)};
     for (size_t k = 0; k < values.size(); ++k) values[k].resize(T * widths[k]);
     return values;
   }
 
   void check_training(Executor& executor, const Json& adamw) {
     const auto want = require_field<std::vector<double>>(adamw, "losses", settings_path_, "invalid_fixture");
-    const auto get = [&](const char* key) { return require_field<double>(adamw, key, settings_path_, "invalid_fixture"); };
+    const auto get = [&](const char* key) {
+      return require_field<double>(adamw, key, settings_path_, "invalid_fixture");
+    };
     const auto betas = require_field<std::vector<double>>(adamw, "betas", settings_path_, "invalid_fixture");
     std::vector<double> got;
     double worst = 0;
     for (size_t k = 0; k < want.size(); ++k) {
       executor.run_micro_batch(inputs_.sequences(inputs_.ids), true);
-      const int ticket = executor.update(scalars(static_cast<i32>(k) + 1, get("lr"), get("clip"), betas[0], betas[1]));
+      const int ticket =
+          executor.update(scalars(static_cast<i32>(k) + 1, get("lr"), get("clip"), betas[0], betas[1]));
       got.push_back(executor.result(ticket).loss_sum / static_cast<double>(inputs_.supervised));
       const double error = relative(got.back(), want[k]);
       if (!(error <= worst)) worst = error;
@@ -272,8 +294,9 @@ class Verifier {
   std::vector<float> expected(const std::string& name, size_t count) const {
     auto values = expected_.floats(name);
     if (values.size() != count)
-      throw EngineError("invalid_fixture", expected_.path().string() + ": " + name + " holds " + std::to_string(values.size()) +
-                                               " values, expected " + std::to_string(count));
+      throw EngineError("invalid_fixture", expected_.path().string() + ": " + name + " holds " +
+                                               std::to_string(values.size()) + " values, expected " +
+                                               std::to_string(count));
     return values;
   }
 

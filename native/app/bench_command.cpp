@@ -1,0 +1,65 @@
+#include <memory>
+
+#include "app/commands.h"
+#include "core/json.h"
+#include "model/device.h"
+#include "train/bench.h"
+
+namespace tessera {
+
+void add_bench(CLI::App& app, int* status) {
+  struct Arguments {
+    BenchOptions bench;
+    std::string device = "cpu", policy = "P1", optimizer = "master32", compaction = "on", profile;
+    int threads = 0;
+  };
+  auto args = std::make_shared<Arguments>();
+  BenchOptions& b = args->bench;
+  CLI::App* command =
+      app.add_subcommand("bench", "Time whole training steps with random weights in a published shape");
+  command->add_option("--shape", b.shape, "0.8b, 2b, 4b, 9b, 27b-8l or tiny")->required();
+  command->add_option("--device", args->device, "cpu or cuda:N")->capture_default_str();
+  command->add_option("--steps", b.steps, "Steps measured")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--warmup", b.warmup, "Steps before")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--budget", b.budget, "Positions of a micro-batch")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--micro-batches", b.micro_batches, "Micro-batches of a step")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--lengths", b.lengths, "Example lengths, one a line; absent: sequences of 1024");
+  command->add_option("--strategy", b.strategy, "best-fit, in-order or padded")->capture_default_str();
+  command->add_option("--policy", args->policy, "Recomputation: full, P1, P2, P0")->capture_default_str();
+  command->add_option("--optimizer", args->optimizer, "master32 or bf16sr")
+      ->check(CLI::IsMember({"master32", "bf16sr"}))
+      ->capture_default_str();
+  command->add_option("--clip", b.clip, "Global norm; 0: none")->capture_default_str();
+  command->add_option("--compaction", args->compaction, "Head over supervised rows only")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
+  command->add_option("--supervised", b.supervised, "Share of positions with a target")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command->add_option("--head-rows", b.head_rows, "Rows of logits at a time")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--profile", args->profile, "cuda: events or cupti")
+      ->check(CLI::IsMember({"events", "cupti"}));
+  command->add_option("--threads", args->threads, "cpu threads; 0: all cores");
+  accept_json(command);
+  command->callback([args, status] {
+    BenchOptions& bench = args->bench;
+    bench.policy = parse_policy(args->policy);
+    bench.optimizer = args->optimizer == "bf16sr" ? OptimizerMode::bf16sr : OptimizerMode::master32;
+    bench.compaction = args->compaction == "on";
+    const auto device = make_backend(args->device, {.threads = args->threads, .profile = args->profile});
+    print_json(run_bench(*device, bench));
+    *status = 0;
+  });
+}
+
+}  // namespace tessera

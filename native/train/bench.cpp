@@ -1,0 +1,322 @@
+#include "train/bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <deque>
+#include <map>
+#include <numeric>
+#include <random>
+#include <sstream>
+
+#include "core/json.h"
+#include "model/device.h"
+#include "model/executor.h"
+#include "model/profiled_backend.h"
+
+namespace tessera {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Dense bf16 peak that utilisation refers to: the H200's datasheet value. Other cards read as a share of it.
+constexpr double kPeakFlops = 989e12;
+
+struct Shape {
+  i64 hidden, intermediate;
+  i32 layers, heads, kv_heads, key_heads, value_heads;
+  bool tied;
+};
+const std::map<std::string, Shape> kShapes = {
+    {"0.8b", {1024, 3584, 24, 8, 2, 16, 16, true}},   {"2b", {2048, 6144, 24, 8, 2, 16, 16, true}},
+    {"4b", {2560, 9216, 32, 16, 4, 16, 32, true}},    {"9b", {4096, 12288, 32, 16, 4, 16, 32, false}},
+    {"27b", {5120, 17408, 64, 24, 4, 16, 48, false}}, {"27b-8l", {5120, 17408, 8, 24, 4, 16, 48, false}},
+    {"tiny", {128, 384, 4, 2, 1, 2, 4, true}}};
+
+// One sequence of a bin: real tokens, and positions computed for it.
+struct Piece {
+  i64 length, positions;
+};
+using Bins = std::vector<std::vector<Piece>>;
+
+std::vector<i64> read_lengths(const BenchOptions& o) {
+  if (o.lengths.empty()) return std::vector<i64>(1024, std::min<i64>(1024, o.budget));
+  std::istringstream text(read_file(o.lengths));
+  std::vector<i64> lengths;
+  for (std::string line; std::getline(text, line);) {
+    const i64 n = std::atoll(line.c_str());
+    if (n <= 0)
+      throw EngineError(
+          "invalid_lengths",
+          o.lengths.string() + ", line " + std::to_string(lengths.size() + 1) + ": not a length: " + line);
+    lengths.push_back(std::min(n, o.budget));
+  }
+  if (lengths.empty()) throw EngineError("invalid_lengths", o.lengths.string() + ": holds no lengths");
+  return lengths;
+}
+
+Bins pack_best_fit(std::vector<i64> lengths, i64 budget, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (size_t i = lengths.size(); i > 1; --i) std::swap(lengths[i - 1], lengths[random() % i]);
+  Bins bins;
+  std::multimap<i64, size_t> open;  // free positions → bin
+  for (const i64 n : lengths) {
+    const auto fit = open.lower_bound(n);
+    const size_t bin = fit == open.end() ? bins.size() : fit->second;
+    const i64 free = (fit == open.end() ? budget : fit->first) - n;
+    if (fit == open.end())
+      bins.emplace_back();
+    else
+      open.erase(fit);
+    bins[bin].push_back({n, n});
+    open.emplace(free, bin);
+  }
+  return bins;
+}
+
+Bins pack_in_order(const std::vector<i64>& lengths, i64 budget, bool padded) {
+  Bins bins(1);
+  i64 used = 0, longest = 0;
+  for (const i64 n : lengths) {
+    auto* bin = &bins.back();
+    const i64 most = std::max(longest, n);
+    const i64 after = padded ? most * (static_cast<i64>(bin->size()) + 1) : used + n;
+    if (after > budget) {
+      bin = &bins.emplace_back();
+      used = longest = 0;
+    }
+    bin->push_back({n, n});
+    used += n;
+    longest = std::max(longest, n);
+    if (padded)
+      for (Piece& p : *bin) p.positions = longest;
+  }
+  return bins;
+}
+
+Bins pack(const BenchOptions& o) {
+  const auto lengths = read_lengths(o);
+  if (o.strategy == "best-fit") return pack_best_fit(lengths, o.budget, o.seed);
+  if (o.strategy == "in-order") return pack_in_order(lengths, o.budget, false);
+  if (o.strategy == "padded") return pack_in_order(lengths, o.budget, true);
+  throw EngineError("invalid_strategy", "strategy \"" + o.strategy + "\" is unknown here",
+                    "Use best-fit, in-order or padded.");
+}
+
+// Values that look like trained weights to the hardware (zeros run faster), from one table for speed.
+void fill_weights(const Parameters& parameters, const ModelConfig& config, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<float> table(1 << 20);
+  for (float& v : table) {
+    double sum = -6;
+    for (int i = 0; i < 12; ++i) sum += static_cast<double>(random() >> 11) * 0x1p-53;
+    v = static_cast<float>(sum * config.initializer_range);
+  }
+  std::vector<float> values;
+  for (const TensorEntry& t : parameters.layout().tensors) {
+    values.resize(static_cast<size_t>(t.count));
+    const size_t shift = random() % table.size();
+#pragma omp parallel for
+    for (i64 i = 0; i < t.count; ++i)
+      values[static_cast<size_t>(i)] = table[(static_cast<size_t>(i) + shift) % table.size()];
+    parameters.write(t, Field::weight, values.data());
+  }
+}
+
+// Floating-point operations of one step's mathematics: recomputation does not count.
+double step_flops(const ModelConfig& c, const Layout& layout, const std::vector<Piece>& pieces, i64 positions,
+                  i64 head_rows) {
+  const i64 table = c.vocab * c.hidden;
+  const double matrices = static_cast<double>(layout.big_count - table * (c.tied ? 1 : 2));
+  double attention = 0;
+  for (const Piece& p : pieces)
+    attention += 7.0 * static_cast<double>(p.positions) * static_cast<double>(p.positions);
+  const auto full = std::count(c.layers.begin(), c.layers.end(), LayerKind::full_attention);
+  return 6.0 * matrices * static_cast<double>(positions) +
+         6.0 * static_cast<double>(table) * static_cast<double>(head_rows) +
+         attention * static_cast<double>(full * c.attn.heads * c.attn.head_dim);
+}
+
+// Random tokens for one micro-batch.
+struct Tokens {
+  std::vector<i32> ids, labels;
+  std::vector<Sequence> sequences;
+  i64 targets = 0, real = 0, positions = 0;
+};
+
+Tokens make_tokens(const std::vector<Piece>& pieces, const BenchOptions& o, i64 vocab,
+                   std::mt19937_64& random) {
+  Tokens out;
+  for (const Piece& p : pieces) {
+    out.real += p.length;
+    out.positions += p.positions;
+    for (i64 t = 0; t < p.length; ++t) {
+      out.ids.push_back(static_cast<i32>(random() % static_cast<std::uint64_t>(vocab)));
+      const bool target = t + 1 < p.length && static_cast<double>(random() >> 11) * 0x1p-53 < o.supervised;
+      out.labels.push_back(target ? static_cast<i32>(random() % static_cast<std::uint64_t>(vocab))
+                                  : kIgnoreLabel);
+      out.targets += target;
+    }
+  }
+  size_t at = 0;
+  for (const Piece& p : pieces) {
+    const auto n = static_cast<size_t>(p.length);
+    out.sequences.push_back(
+        {std::span(out.ids).subspan(at, n), std::span(out.labels).subspan(at, n), p.positions});
+    at += n;
+  }
+  return out;
+}
+
+BatchLayout capacity(const Bins& bins, const BenchOptions& o, bool fixed) {
+  BatchLayout layout{(o.budget + kChunk - 1) / kChunk * kChunk, 0};
+  for (const auto& bin : bins) {
+    i64 used = 0;
+    for (const Piece& p : bin) used += p.positions;
+    const auto count = static_cast<i64>(bin.size());
+    layout.sequences =
+        std::max(layout.sequences, fixed ? sequences_with_tail(count, used, layout.tokens) : count);
+  }
+  return layout;
+}
+
+Json op_table(Backend& device, ProfiledBackend& profiled) {
+  Json ops = op_times_json(device.op_times(), "op");
+  if (!ops.empty()) return ops;
+  for (const Json& row : profiled.take_report())
+    ops.push_back({{"op", row["operation"]},
+                   {"phase", row["phase"]},
+                   {"calls", row["calls"]},
+                   {"totalMs", row["totalMs"]},
+                   {"averageUs", row["averageUs"]}});
+  return ops;
+}
+
+}  // namespace
+
+ModelConfig shape_config(const std::string& name) {
+  const auto found = kShapes.find(name);
+  if (found == kShapes.end())
+    throw EngineError("invalid_shape", "shape \"" + name + "\" is unknown",
+                      "Use 0.8b, 2b, 4b, 9b, 27b-8l or tiny.");
+  const Shape& s = found->second;
+  const bool tiny = name == "tiny";
+  ModelConfig c;
+  c.vocab = tiny ? 2048 : 248320;
+  c.hidden = s.hidden;
+  c.intermediate = s.intermediate;
+  const i32 head = tiny ? 64 : 256, linear_head = tiny ? 32 : 128;
+  c.attn = {s.heads, s.kv_heads, head, head / 4};
+  c.gdn = {s.key_heads, s.value_heads, linear_head, linear_head, 4};
+  for (i32 l = 0; l < s.layers; ++l)
+    c.layers.push_back((l + 1) % 4 == 0 ? LayerKind::full_attention : LayerKind::linear_attention);
+  c.tied = s.tied;
+  c.max_positions = 262144;
+  return c;
+}
+
+Json run_bench(Backend& device, const BenchOptions& o) {
+  ProfiledBackend backend(device);
+  const ModelConfig config = shape_config(o.shape);
+  const Layout layout = make_layout(config, "model.");
+  const Bins bins = pack(o);
+  Executor executor(backend, config, layout,
+                    {.optimizer = {.mode = o.optimizer, .weight_decay = 0.1f},
+                     .policy = o.policy,
+                     .batch = capacity(bins, o, device.fixed_shapes()),
+                     .head_rows = o.head_rows,
+                     .compaction = o.compaction,
+                     .accumulates = o.micro_batches > 1});
+  executor.allocate();
+  fill_weights(executor.parameters(), config, o.seed);
+
+  std::mt19937_64 random(o.seed);
+  size_t next_bin = 0;
+  struct Flight {
+    int ticket;
+    i64 targets;
+  };
+  std::deque<Flight> flights;
+  std::vector<double> ms, losses;
+  i64 real = 0, positions = 0, submitted = 0, kernels = 0;
+  double flops = 0;
+  auto last = Clock::now();
+  const auto land = [&](size_t most) {
+    for (; flights.size() > most; flights.pop_front()) {
+      const StepResult r = executor.result(flights.front().ticket);
+      losses.push_back(r.loss_sum / static_cast<double>(flights.front().targets));
+      const auto now = Clock::now();
+      ms.push_back(std::chrono::duration<double, std::milli>(now - last).count());
+      last = now;
+    }
+  };
+  const size_t in_flight = device.fixed_shapes() ? 2 : 0;
+  for (i64 step = 0; step < o.warmup + o.steps; ++step) {
+    if (step == o.warmup) {
+      land(0);
+      device.synchronize();
+      backend.enable(!device.fixed_shapes());
+      ms.clear();
+      real = positions = 0;
+      flops = 0;
+      submitted = device.submissions();
+      kernels = executor.kernels_launched();
+      last = Clock::now();
+    }
+    std::vector<Tokens> batches;
+    i64 targets = 0;
+    for (i64 k = 0; k < o.micro_batches; ++k) {
+      const auto& bin = bins[next_bin++ % bins.size()];
+      batches.push_back(make_tokens(bin, o, config.vocab, random));
+      const Tokens& b = batches.back();
+      targets += b.targets;
+      real += b.real;
+      positions += b.positions;
+      flops += step_flops(config, layout, bin, b.positions, o.compaction ? b.targets : b.positions);
+    }
+    for (size_t k = 0; k < batches.size(); ++k) executor.run_micro_batch(batches[k].sequences, k == 0);
+    const float t = static_cast<float>(step + 1);
+    const int ticket = executor.update({.lr = 1e-5f,
+                                        .bias1 = 1 - std::pow(0.9f, t),
+                                        .bias2 = 1 - std::pow(0.95f, t),
+                                        .inv_tokens = 1.0f / static_cast<float>(std::max<i64>(1, targets)),
+                                        .clip = static_cast<float>(o.clip),
+                                        .seed = static_cast<std::uint32_t>(o.seed),
+                                        .step = static_cast<i32>(step + 1)});
+    flights.push_back({ticket, std::max<i64>(1, targets)});
+    land(in_flight);
+  }
+  land(0);
+
+  const double total = std::accumulate(ms.begin(), ms.end(), 0.0), n = static_cast<double>(o.steps);
+  auto sorted = ms;
+  std::sort(sorted.begin(), sorted.end());
+  const MemoryPlan m = executor.plan();
+  const size_t used = std::max(device.memory_used(), m.total);
+  const i64 capacity_positions = executor.options().batch.tokens * o.micro_batches;
+  Json report = {
+      {"device", device.name()},
+      {"shape", o.shape},
+      {"strategy", o.strategy},
+      {"msPerStep", {{"median", sorted[sorted.size() / 2]}, {"min", sorted.front()}, {"max", sorted.back()}}},
+      {"positionsPerStep",
+       device.fixed_shapes() ? static_cast<double>(capacity_positions) : static_cast<double>(positions) / n},
+      {"realTokensPerSecond", static_cast<double>(real) / total * 1e3},
+      {"fill", static_cast<double>(real) / (static_cast<double>(capacity_positions) * n)},
+      {"peakMemoryGiB", static_cast<double>(used) / (1 << 30)},
+      {"launchesPerStep", static_cast<double>(device.submissions() - submitted) / n},
+      {"kernelsPerStep", static_cast<double>(executor.kernels_launched() - kernels) / n},
+      {"loss", {{"first", losses.front()}, {"last", losses.back()}}},
+      {"memory",
+       {{"weights", m.weights},
+        {"gradients", m.gradients},
+        {"optimizer", m.optimizer},
+        {"activations", m.activations},
+        {"workspace", m.workspace},
+        {"total", m.total}}},
+      {"ops", op_table(device, backend)}};
+  if (device.fixed_shapes()) report["mfu"] = flops / (total / 1e3) / kPeakFlops;
+  return report;
+}
+
+}  // namespace tessera

@@ -1,0 +1,36 @@
+// Speed of whole training steps over random weights in the published shapes.
+#pragma once
+
+#include <string>
+
+#include "core/files.h"
+#include "core/json_fwd.h"
+#include "model/layer_memory.h"
+#include "model/parameters.h"
+
+namespace tessera {
+
+struct BenchOptions {
+  std::string shape;  // tiny, 0.8b, 2b, 4b, 9b, 27b-8l (8 layers of the 27B model)
+  i64 steps = 20, warmup = 4;
+  i64 budget = 8192;                  // positions of a micro-batch
+  i64 micro_batches = 1;              // a step
+  fs::path lengths;                   // one example length a line; empty: full sequences of 1024
+  std::string strategy = "best-fit";  // best-fit, in-order, padded
+  RecomputePolicy policy = RecomputePolicy::p1;
+  OptimizerMode optimizer = OptimizerMode::master32;
+  double clip = 1.0;
+  bool compaction = true;
+  double supervised = 1.0;  // share of targets
+  i64 head_rows = 2048;
+  std::uint64_t seed = 1;
+};
+
+ModelConfig shape_config(const std::string& shape);  // throws invalid_shape
+
+// {msPerStep: {median,min,max}, positionsPerStep, realTokensPerSecond, fill, mfu?, peakMemoryGiB,
+// launchesPerStep,
+//  kernelsPerStep, loss: {first,last}, memory: {…}, ops: […]}
+Json run_bench(Backend& device, const BenchOptions& options);
+
+}  // namespace tessera

@@ -1,0 +1,246 @@
+// Whole runs through the Trainer: schedules, plans, checkpoints that continue to the bit.
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "support.h"
+#include "train/trainer.h"
+
+namespace tessera {
+namespace {
+
+using testing::expect_error;
+using testing::TempFolder;
+
+TEST(Schedule, WarmsUpAndFallsTowardsTheLeastRate) {
+  const Schedule cosine{Schedule::Kind::cosine, 1.0, 0.1, 4};
+  EXPECT_DOUBLE_EQ(cosine.at(0, 20), 0.25);
+  EXPECT_DOUBLE_EQ(cosine.at(3, 20), 1.0);
+  EXPECT_DOUBLE_EQ(cosine.at(4, 20), 1.0);
+  EXPECT_NEAR(cosine.at(12, 20), 0.55, 1e-12);
+  EXPECT_NEAR(cosine.at(20, 20), 0.1, 1e-12);
+  const Schedule linear{Schedule::Kind::linear, 1.0, 0.0, 0};
+  EXPECT_DOUBLE_EQ(linear.at(0, 10), 1.0);
+  EXPECT_DOUBLE_EQ(linear.at(5, 10), 0.5);
+  EXPECT_DOUBLE_EQ(linear.at(9, 10), 0.1);
+  EXPECT_DOUBLE_EQ((Schedule{Schedule::Kind::constant, 0.3, 0, 0}.at(1000, 10)), 0.3);
+  EXPECT_DOUBLE_EQ(linear.at(0, 1), 1.0);
+}
+
+TEST(Recipe, NamesTheFieldThatIsWrong) {
+  const auto refused = [](const Json& json, const std::string& fragment) {
+    expect_error("invalid_recipe", fragment, [&] { parse_recipe(json, "r.json"); });
+  };
+  refused({{"optimizer", {{"lr", -1}}}}, "optimizer.lr");
+  refused({{"optimizer", {{"betas", {0.9, 1.0}}}}}, "optimizer.betas");
+  refused({{"optimizer", {{"mode", "sgd"}}}}, "optimizer.mode");
+  refused({{"schedule", {{"kind", "step"}}}}, "schedule.kind");
+  refused({{"gradAccumulation", 0}}, "gradAccumulation");
+  refused({{"steps", 1.5}}, "steps");
+  refused({{"recompute", "P9"}}, "P9");
+  refused({{"optimizer", 3}}, "optimizer");
+  EXPECT_EQ(parse_recipe(Json::object(), "r.json").grad_accumulation, 1);
+}
+
+// A folder with a small model, a cache of pseudo-random chats and a plan of one example a bin.
+class World {
+ public:
+  explicit World(const std::vector<i64>& lengths = {30, 12, 25, 40, 9, 17, 33, 21}) : data(lengths) {
+    testing::write_small_model(folder / "model", model_config(), DType::bf16);
+    fs::create_directory(folder / "cache");
+    std::vector<i32> ids;
+    std::vector<u8> supervised;
+    std::vector<i64> offsets = {0};
+    for (size_t n = 0; n < data.ids.size(); ++n) {
+      ids.insert(ids.end(), data.ids[n].begin(), data.ids[n].end());
+      for (size_t t = 0; t < data.ids[n].size(); ++t)
+        supervised.push_back(t > 0 && data.labels[n][t - 1] != kIgnoreLabel);
+      offsets.push_back(static_cast<i64>(ids.size()));
+    }
+    const auto N = static_cast<i64>(ids.size());
+    write_safetensors(
+        folder / "cache" / "shard-00000.safetensors",
+        {tensor_source("input_ids", DType::i32, {N}, ids.data()),
+         tensor_source("supervised", DType::u8, {N}, supervised.data()),
+         tensor_source("offsets", DType::i64, {static_cast<i64>(offsets.size())}, offsets.data())},
+        "");
+    std::vector<i32> example, length;
+    std::vector<i64> bins = {0};
+    for (size_t n = 0; n < lengths.size(); ++n) {
+      example.push_back(static_cast<i32>(n));
+      length.push_back(static_cast<i32>(lengths[n]));
+      bins.push_back(static_cast<i64>(n) + 1);
+    }
+    plan(example, std::vector<i64>(example.size(), 0), length, bins);
+    recipe = {{"steps", 8},
+              {"device", "cpu"},
+              {"seed", 3},
+              {"packing", {{"budget", 64}}},
+              {"optimizer", {{"lr", 3e-3}, {"weightDecay", 0.1}}},
+              {"schedule", {{"kind", "cosine"}, {"warmupSteps", 2}}},
+              {"checkpoint", {{"everySteps", 4}, {"keep", 9}}}};
+  }
+  static Json model_config() { return testing::small_config(); }
+  void plan(const std::vector<i32>& example, const std::vector<i64>& start, const std::vector<i32>& length,
+            const std::vector<i64>& bins) {
+    const auto count = static_cast<i64>(example.size());
+    write_safetensors(
+        folder / "plan.safetensors",
+        {tensor_source("example", DType::i32, {count}, example.data()),
+         tensor_source("start", DType::i64, {count}, start.data()),
+         tensor_source("length", DType::i32, {count}, length.data()),
+         tensor_source("bin_offsets", DType::i64, {static_cast<i64>(bins.size())}, bins.data())},
+        "");
+  }
+  // Runs to the end and returns the events.
+  std::vector<Json> train(const std::string& out, const fs::path& resume = {}, bool held_out = false) {
+    write_file(folder / "recipe.json", recipe.dump());
+    TrainOptions o{.recipe = folder / "recipe.json",
+                   .cache = folder / "cache",
+                   .plan = folder / "plan.safetensors",
+                   .model = folder / "model",
+                   .out = folder / out,
+                   .resume = resume};
+    if (held_out) o.eval_plan = o.plan;
+    std::ostringstream captured;
+    std::streambuf* stdout_buffer = std::cout.rdbuf(captured.rdbuf());
+    try {
+      CommandReader commands(false);
+      Trainer(o).run(commands);
+    } catch (...) {
+      std::cout.rdbuf(stdout_buffer);
+      throw;
+    }
+    std::cout.rdbuf(stdout_buffer);
+    std::vector<Json> events;
+    std::istringstream lines(captured.str());
+    for (std::string line; std::getline(lines, line);) events.push_back(Json::parse(line));
+    return events;
+  }
+  static std::vector<double> losses(const std::vector<Json>& events) {
+    std::vector<double> list;
+    for (const Json& e : events)
+      if (e["event"] == "step") list.push_back(e["loss"]);
+    return list;
+  }
+  testing::Packed data;
+  TempFolder folder;
+  Json recipe;
+};
+
+void expect_same_checkpoint(const fs::path& a, const fs::path& b) {
+  for (const char* name : {"model.safetensors", "optimizer.safetensors"})
+    EXPECT_EQ(file_checksum(a / name), file_checksum(b / name)) << name;
+}
+
+TEST(Training, ResumesToTheBit) {
+  World world;
+  const auto whole = World::losses(world.train("whole"));
+  ASSERT_EQ(whole.size(), 8u);
+  // The same run, ended by a crash after its checkpoint at step 4.
+  fs::create_directory(world.folder / "resumed");
+  fs::copy(checkpoint_path(world.folder / "whole", 4), checkpoint_path(world.folder / "resumed", 4),
+           fs::copy_options::recursive);
+  const auto rest = World::losses(world.train("resumed", checkpoint_path(world.folder / "resumed", 4)));
+  EXPECT_EQ(rest, std::vector<double>(whole.begin() + 4, whole.end()));
+  expect_same_checkpoint(checkpoint_path(world.folder / "whole", 8),
+                         checkpoint_path(world.folder / "resumed", 8));
+}
+
+TEST(Training, ADamagedCheckpointGivesWayToTheOneBefore) {
+  World world;
+  const auto whole = World::losses(world.train("run"));
+  {
+    std::fstream file(checkpoint_path(world.folder / "run", 8) / "optimizer.safetensors",
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-3, std::ios::end);
+    file.put('x');
+  }
+  const auto events = world.train("run", checkpoint_path(world.folder / "run", 8));
+  const auto warning =
+      std::find_if(events.begin(), events.end(), [](const Json& e) { return e["event"] == "warning"; });
+  ASSERT_NE(warning, events.end());
+  EXPECT_NE((*warning)["message"].get<std::string>().find("optimizer.safetensors differs"),
+            std::string::npos);
+  EXPECT_EQ(World::losses(events), std::vector<double>(whole.begin() + 4, whole.end()));
+  for (const auto& path : list_checkpoints(world.folder / "run")) write_file(path / "state.json", "{}");
+  expect_error("damaged_checkpoint", "no earlier checkpoint is whole",
+               [&] { world.train("run", checkpoint_path(world.folder / "run", 8)); });
+}
+
+TEST(Training, RefusesToResumeWithAnotherRecipeNamingTheField) {
+  World world;
+  world.train("run");
+  world.recipe["optimizer"]["lr"] = 1e-4;
+  expect_error("recipe_changed", "optimizer.lr (0.003 → 0.0001)",
+               [&] { world.train("run", checkpoint_path(world.folder / "run", 4)); });
+}
+
+TEST(Training, AccumulatesOverConsecutiveBins) {
+  World world;
+  world.recipe["gradAccumulation"] = 3;
+  world.recipe.erase("steps");
+  const auto events = world.train("run");
+  std::vector<i64> tokens;
+  for (const Json& e : events)
+    if (e["event"] == "step") tokens.push_back(e["realTokens"]);
+  EXPECT_EQ(tokens, (std::vector<i64>{67, 66, 54}));  // the last step is short
+}
+
+TEST(Training, EvaluatesBeforeAndAfterAndKeepsOnlySoManyCheckpoints) {
+  World world;
+  world.recipe["checkpoint"] = {{"everySteps", 2}, {"keep", 2}};
+  world.recipe["evaluate"] = {{"everySteps", 3}};
+  std::vector<std::string> phases;
+  double before = 0, after = 0;
+  for (const Json& e : world.train("run", {}, true))
+    if (e["event"] == "eval") {
+      phases.push_back(e["phase"]);
+      (phases.size() == 1 ? before : after) = e["loss"];
+    }
+  EXPECT_EQ(phases, (std::vector<std::string>{"before", "during", "during", "after"}));
+  EXPECT_LT(after, before);
+  EXPECT_EQ(list_checkpoints(world.folder / "run").size(), 2u);
+}
+
+TEST(Training, AStepWithoutTargetsIsRefusedBeforeTheFirst) {
+  World world({30, 1, 20});
+  world.recipe["steps"] = 3;
+  expect_error("no_supervised_tokens", "step 2 (bin 1) has 0 trainable tokens", [&] { world.train("run"); });
+  EXPECT_FALSE(fs::exists(world.folder / "run"));
+}
+
+TEST(Plan, IsRefusedNamingTheEntry) {
+  World world({30, 12});
+  const auto refused = [&](const std::string& fragment) {
+    expect_error("invalid_plan", fragment,
+                 [&] { Plan(world.folder / "plan.safetensors", TokenCache(world.folder / "cache"), 64); });
+  };
+  world.plan({0, 2}, {0, 0}, {30, 12}, {0, 1, 2});
+  refused("placement 1 names example 2");
+  world.plan({0, 1}, {0, 5}, {30, 12}, {0, 1, 2});
+  refused("placement 1 covers tokens 5 to 17 of example 1, which has 12");
+  world.plan({0, 1}, {0, 0}, {30, 0}, {0, 1, 2});
+  refused("placement 1");
+  world.plan({0, 1}, {0, 0}, {30, 12}, {0, 2, 1});
+  refused("bin_offsets");
+  world.plan({0, 1, 0, 1}, {0, 0, 0, 0}, {3, 3, 3, 3}, {0, 3, 1, 4});
+  refused("bin_offsets fall at entry 2");
+  world.plan({0, 0, 0}, {0, 0, 0}, {30, 30, 30}, {0, 3});
+  refused("bin 0 holds 90 positions, the budget is 64");
+}
+
+TEST(Cache, LabelsStayInsideTheirExample) {
+  World world({3, 4});
+  const TokenCache cache(world.folder / "cache");
+  std::vector<i32> labels;
+  const i64 targets =
+      append_labels(cache, {0, 0, 3, 3}, &labels) + append_labels(cache, {1, 0, 4, 4}, &labels);
+  EXPECT_EQ(labels[2], kIgnoreLabel);
+  EXPECT_EQ(labels[6], kIgnoreLabel);
+  EXPECT_EQ(targets, world.data.targets());
+}
+
+}  // namespace
+}  // namespace tessera
