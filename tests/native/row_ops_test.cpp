@@ -11,8 +11,14 @@ namespace op = baseline;
 constexpr double kEps = 1e-6;
 
 TEST(Linear, MatchesPlainSumsAtEveryEdge) {
-  for (const auto& [T, N, K] :
-       std::vector<std::array<i64, 3>>{{1, 1, 1}, {5, 7, 3}, {97, 33, 257}, {200, 300, 600}}) {
+  for (const auto& [T, N, K] : std::vector<std::array<i64, 3>>{{1, 1, 1},
+                                                               {5, 7, 3},
+                                                               {97, 33, 257},
+                                                               {200, 300, 600},
+                                                               {1600, 5, 7},
+                                                               {5, 1600, 7},
+                                                               {5, 7, 2500},
+                                                               {2500, 5, 7}}) {
     const Array<double> x = random_array(T * K, 1), w = random_array(N * K, 2), dy = random_array(T * N, 3);
     Array<double> y = poisoned(T * N), dx = poisoned(T * K), dw = poisoned(N * K);
     op::linear_fwd<double>(2, y.data(), x.data(), w.data(), nullptr, T, N, K);

@@ -20,7 +20,8 @@ constexpr i64 kRows = 4;
 constexpr i64 kDepth = 256;     // contraction per packed panel
 constexpr i64 kRowBlock = 48;   // rows of a packed at a time, a multiple of kRows
 constexpr i64 kColBlock = 256;  // columns of b packed at a time
-constexpr i64 kPanel = 3072;    // rows or columns packed at a time by all threads, a multiple of both blocks
+constexpr i64 kPanel = 1536;    // rows or columns packed at a time by all threads, a multiple of both blocks
+constexpr i64 kDeep = 2048;     // contraction packed at a time by all threads, a multiple of kDepth
 constexpr i64 kPackFrom = 128;  // columns of c from which packing a, too, pays
 
 template <class Real>
@@ -202,36 +203,47 @@ void gemm(i64 M, i64 N, i64 K, View<Real> a, View<Real> b, Real* c, i64 ldc, boo
   }
 }
 
-// Panels of both factors are packed once, by all threads, and then shared.
+// Panels of both factors are packed once, by all threads, and then shared. A panel holds up to kDeep terms of
+// the contraction as blocks of kDepth, each block [strips, depth, width].
 template <class Real>
 void parallel_gemm(int threads, i64 M, i64 N, i64 K, View<Real> a, View<Real> b, Real* c, i64 ldc,
                    bool accumulate) {
   if (K == 0) return gemm(M, N, K, a, b, c, ldc, accumulate);
-  const i64 deepest = least(K, kDepth);
+  const i64 deepest = least(K, kDeep);
   Buffer<Real> packed_a(round_up(least(M, kPanel), kRows) * deepest);
   Buffer<Real> packed_b(round_up(least(N, kPanel), kCols<Real>) * deepest);
   for (i64 top = 0; top < M; top += kPanel) {
     for (i64 left = 0; left < N; left += kPanel) {
       const i64 rows = least(kPanel, M - top), cols = least(kPanel, N - left);
+      const i64 a_rows = round_up(rows, kRows), b_cols = round_up(cols, kCols<Real>);
       const i64 row_blocks = blocks_of(rows, kRowBlock), col_blocks = blocks_of(cols, kColBlock);
-      for (i64 p = 0; p < K; p += kDepth) {
-        const i64 depth = least(kDepth, K - p);
+      for (i64 deep = 0; deep < K; deep += kDeep) {
+        const i64 terms = least(kDeep, K - deep);
         parallel_for(threads, row_blocks + col_blocks, [&](i64 item) {
-          if (item < row_blocks) {
-            const i64 i = item * kRowBlock;
-            pack<Real, kRows>(packed_a + i * depth, a.data + (top + i) * a.row + p * a.col, a.row, a.col,
-                              least(kRowBlock, rows - i), depth);
-          } else {
-            const i64 j = (item - row_blocks) * kColBlock;
-            pack<Real, kCols<Real>>(packed_b + j * depth, b.data + p * b.row + (left + j) * b.col, b.col,
-                                    b.row, least(kColBlock, cols - j), depth);
+          for (i64 p = 0; p < terms; p += kDepth) {
+            const i64 depth = least(kDepth, terms - p);
+            if (item < row_blocks) {
+              const i64 i = item * kRowBlock;
+              pack<Real, kRows>(packed_a + p * a_rows + i * depth,
+                                a.data + (top + i) * a.row + (deep + p) * a.col, a.row, a.col,
+                                least(kRowBlock, rows - i), depth);
+            } else {
+              const i64 j = (item - row_blocks) * kColBlock;
+              pack<Real, kCols<Real>>(packed_b + p * b_cols + j * depth,
+                                      b.data + (deep + p) * b.row + (left + j) * b.col, b.col, b.row,
+                                      least(kColBlock, cols - j), depth);
+            }
           }
         });
         parallel_for(threads, row_blocks * col_blocks, [&](i64 item) {
           const i64 i = item / col_blocks * kRowBlock, j = item % col_blocks * kColBlock;
-          block_product<Real>({packed_a + i * depth, 1, kRows}, kRows * depth, packed_b + j * depth,
-                              least(kRowBlock, rows - i), least(kColBlock, cols - j), depth,
-                              c + (top + i) * ldc + left + j, ldc, accumulate || p > 0);
+          for (i64 p = 0; p < terms; p += kDepth) {
+            const i64 depth = least(kDepth, terms - p);
+            block_product<Real>({packed_a + p * a_rows + i * depth, 1, kRows}, kRows * depth,
+                                packed_b + p * b_cols + j * depth, least(kRowBlock, rows - i),
+                                least(kColBlock, cols - j), depth, c + (top + i) * ldc + left + j, ldc,
+                                accumulate || deep + p > 0);
+          }
         });
       }
     }
