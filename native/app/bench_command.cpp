@@ -10,8 +10,10 @@ namespace tessera {
 void add_bench(CLI::App& app, int* status) {
   struct Arguments {
     BenchOptions bench;
-    std::string device = "cpu", policy = "P1", optimizer = "master32", compaction = "on", profile;
+    std::string device = "cpu", optimizer = "master32", compaction = "on", profile = "events";
     int threads = 0;
+    i64 profile_steps = 5;
+    bool eager = false;
   };
   auto args = std::make_shared<Arguments>();
   BenchOptions& b = args->bench;
@@ -33,7 +35,7 @@ void add_bench(CLI::App& app, int* status) {
       ->capture_default_str();
   command->add_option("--lengths", b.lengths, "Example lengths, one a line; absent: sequences of 1024");
   command->add_option("--strategy", b.strategy, "best-fit, in-order or padded")->capture_default_str();
-  command->add_option("--policy", args->policy, "Recomputation: full, P1, P2, P0")->capture_default_str();
+  command->add_option("--policy", b.policy, "Recomputation: full, P1, P2, P0 or auto")->capture_default_str();
   command->add_option("--optimizer", args->optimizer, "master32 or bf16sr")
       ->check(CLI::IsMember({"master32", "bf16sr"}))
       ->capture_default_str();
@@ -44,20 +46,39 @@ void add_bench(CLI::App& app, int* status) {
   command->add_option("--supervised", b.supervised, "Share of positions with a target")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  command->add_option("--head-rows", b.head_rows, "Rows of logits at a time")
-      ->check(CLI::PositiveNumber)
+  command->add_option("--head-rows", b.head_rows, "Rows of logits at a time; 0: all")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--profile", args->profile, "cuda: events or cupti")
-      ->check(CLI::IsMember({"events", "cupti"}));
+      ->check(CLI::IsMember({"events", "cupti"}))
+      ->capture_default_str();
+  command->add_option("--profile-steps", args->profile_steps, "cuda: further steps, timed by operation; 0: none")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_flag("--hash", b.hash, "Hash of the weights at the end");
+  command->add_flag("--eager", args->eager, "cuda: submit operation by operation instead of graphs");
   command->add_option("--threads", args->threads, "cpu threads; 0: all cores");
   accept_json(command);
   command->callback([args, status] {
     BenchOptions& bench = args->bench;
-    bench.policy = parse_policy(args->policy);
     bench.optimizer = args->optimizer == "bf16sr" ? OptimizerMode::bf16sr : OptimizerMode::master32;
     bench.compaction = args->compaction == "on";
-    const auto device = make_backend(args->device, {.threads = args->threads, .profile = args->profile});
-    print_json(run_bench(*device, bench));
+    const DeviceOptions plain{.threads = args->threads, .profile = "", .graphs = !args->eager};
+    Json report;
+    bool timed_by_operation = false;
+    {
+      const auto device = make_backend(args->device, plain);
+      report = run_bench(*device, bench);
+      timed_by_operation = !device->fixed_shapes();  // the cpu times its operations as it goes
+    }
+    if (!timed_by_operation && args->profile_steps > 0) {
+      // Events around every operation cost time of their own: a run apart.
+      bench.steps = args->profile_steps;
+      bench.hash = false;
+      const auto device = make_backend(args->device, {.threads = args->threads, .profile = args->profile});
+      report["ops"] = run_bench(*device, bench)["ops"];
+    }
+    print_json(report);
     *status = 0;
   });
 }

@@ -11,7 +11,7 @@ namespace {
 
 std::unique_ptr<Backend> cuda(int index, const DeviceOptions& options) {
 #ifdef TESSERA_WITH_CUDA
-  return make_cuda_backend({.device = index, .profile = options.profile});
+  return make_cuda_backend({.device = index, .profile = options.profile, .graphs = options.graphs});
 #else
   throw EngineError("no_cuda",
                     "device cuda:" + std::to_string(index) + ": this engine was built without CUDA",

@@ -12,6 +12,7 @@ namespace tessera {
 struct DeviceOptions {
   int threads = 0;      // cpu: 0 is all cores
   std::string profile;  // cuda: "", "events", "cupti"
+  bool graphs = true;   // cuda: false submits operation by operation
 };
 // device: "cpu", "cuda:N" or "auto" (cuda:0 where one is usable, else cpu).
 // Throws EngineError invalid_device | no_cuda.

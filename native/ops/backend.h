@@ -162,6 +162,12 @@ struct OpTime {
   double percent_of_roof;  // the slower of the two floors / measured time * 100; 0 where the device's roofs are unknown
 };
 
+// What a device reaches on large work: the ceilings that times are compared with. 0: unknown.
+struct DeviceRoof {
+  double flops_per_second = 0.0;
+  double bytes_per_second = 0.0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -196,6 +202,7 @@ class Backend {
   // Names the operation that the next calls belong to, for the profiler; phase: forward | recompute | backward | optimizer.
   virtual void scope(const char* phase, int layer) = 0;
   virtual std::vector<OpTime> op_times() { return {}; }  // since the start; empty unless profiling was asked for
+  virtual DeviceRoof roof() { return {}; }               // measured at the first call; synchronizes
   virtual i64 submissions() const { return 0; }          // graphs, and kernels outside graphs, submitted so far
   virtual i64 kernels(int graph) const { return 0; }     // kernels that one launch of this graph runs
   virtual size_t memory_used() const { return 0; }       // bytes in use on the device, by everyone; 0: unknown

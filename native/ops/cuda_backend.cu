@@ -225,8 +225,12 @@ void CudaBackend::scope(const char* phase, int layer) {
 
 std::vector<OpTime> CudaBackend::op_times() {
   if (!profiling_) return {};
+  return profiler_.times(roof());
+}
+
+DeviceRoof CudaBackend::roof() {
   if (roof_.bytes_per_second == 0.0) measure_roof();
-  return profiler_.times(roof_);
+  return roof_;
 }
 
 // The two ceilings of METHOD: a large copy (bytes read plus written) and a large product on random values.

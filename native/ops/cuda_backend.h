@@ -49,6 +49,7 @@ class CudaBackend final : public Backend {
   void launch(int graph) override;
   void scope(const char* phase, int layer) override;
   std::vector<OpTime> op_times() override;
+  DeviceRoof roof() override;
   i64 submissions() const override { return submissions_; }
   i64 kernels(int graph) const override;
   size_t memory_used() const override;

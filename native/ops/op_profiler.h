@@ -16,12 +16,6 @@ struct OpCost {
   double bytes = 0.0;
 };
 
-// The rates that floors are counted with; 0: unknown.
-struct DeviceRoof {
-  double flops_per_second = 0.0;
-  double bytes_per_second = 0.0;
-};
-
 class OpProfiler {
  public:
   struct Span {

@@ -1,5 +1,7 @@
 #include "train/bench.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -9,9 +11,11 @@
 #include <random>
 #include <sstream>
 
+#include "core/dtype.h"
 #include "core/json.h"
 #include "model/device.h"
 #include "model/executor.h"
+#include "model/init.h"
 #include "model/profiled_backend.h"
 
 namespace tessera {
@@ -103,24 +107,37 @@ Bins pack(const BenchOptions& o) {
                     "Use best-fit, in-order or padded.");
 }
 
-// Values that look like trained weights to the hardware (zeros run faster), from one table for speed.
-void fill_weights(const Parameters& parameters, const ModelConfig& config, std::uint64_t seed) {
+// Values that look like trained weights to the hardware (zeros run faster): the small tensors as a new model has them,
+// the big bucket from one random block that the device copies over it.
+void fill_weights(Backend& backend, const Parameters& parameters, const ModelConfig& config, std::uint64_t seed) {
+  const Layout& layout = parameters.layout();
+  for (const TensorEntry& t : layout.tensors)
+    if (t.bucket == Bucket::small) parameters.write(t, Field::weight, initial_values(t, config, seed).data());
+  const i64 block = std::min<i64>(layout.big_count, i64{1} << 22);
   std::mt19937_64 random(seed);
-  std::vector<float> table(1 << 20);
-  for (float& v : table) {
-    double sum = -6;
-    for (int i = 0; i < 12; ++i) sum += static_cast<double>(random() >> 11) * 0x1p-53;
-    v = static_cast<float>(sum * config.initializer_range);
+  std::normal_distribution<float> draw(0.0f, config.initializer_range);
+  std::vector<float> values(static_cast<size_t>(block));
+  for (float& v : values) v = draw(random);
+  for (const Field field : {Field::weight, Field::master}) {
+    if (field == Field::master && !parameters.has_master()) continue;
+    const DType type = parameters.type(field, Bucket::big);
+    std::vector<char> raw(values.size() * dtype_bytes(type));
+    from_f32(raw.data(), type, values.data(), block);
+    backend.copy_in(parameters.big(field, 0), raw.data(), raw.size());
+    for (i64 at = block; at < layout.big_count; at += block) {
+      const i64 count = std::min(block, layout.big_count - at);
+      backend.copy(parameters.big(field, at), parameters.big(field, 0), static_cast<size_t>(count) * dtype_bytes(type));
+    }
   }
-  std::vector<float> values;
-  for (const TensorEntry& t : parameters.layout().tensors) {
-    values.resize(static_cast<size_t>(t.count));
-    const size_t shift = random() % table.size();
-#pragma omp parallel for
-    for (i64 i = 0; i < t.count; ++i)
-      values[static_cast<size_t>(i)] = table[(static_cast<size_t>(i) + shift) % table.size()];
-    parameters.write(t, Field::weight, values.data());
-  }
+}
+
+std::string weight_hash(Backend& backend, const Parameters& parameters) {
+  const DType type = parameters.type(Field::weight, Bucket::big);
+  std::vector<char> raw(static_cast<size_t>(parameters.layout().big_count) * dtype_bytes(type));
+  backend.copy_out(raw.data(), parameters.big(Field::weight, 0), raw.size());
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(XXH3_64bits(raw.data(), raw.size())));
+  return text;
 }
 
 // Floating-point operations of one step's mathematics: recomputation does not count.
@@ -180,6 +197,31 @@ BatchLayout capacity(const Bins& bins, const BenchOptions& o, bool fixed) {
   return layout;
 }
 
+// With policy "auto" the first that the device has room for.
+std::unique_ptr<Executor> allocate_executor(Backend& backend, const ModelConfig& config, const Layout& layout,
+                                            const BenchOptions& o, const BatchLayout& batch, std::string* policy) {
+  std::vector<std::string> tried = {o.policy};
+  if (o.policy == "auto") tried = {"P0", "P2", "P1", "full"};
+  for (const std::string& name : tried) {
+    *policy = name;
+    auto executor = std::make_unique<Executor>(
+        backend, config, layout,
+        ExecutorOptions{.optimizer = {.mode = o.optimizer, .weight_decay = 0.1f},
+                        .policy = parse_policy(name),
+                        .batch = batch,
+                        .head_rows = o.head_rows > 0 ? o.head_rows : batch.tokens,
+                        .compaction = o.compaction,
+                        .accumulates = o.micro_batches > 1});
+    try {
+      executor->allocate();
+      return executor;
+    } catch (const EngineError& error) {
+      if (error.code() != "out_of_memory" || name == tried.back()) throw;
+    }
+  }
+  return nullptr;
+}
+
 Json op_table(Backend& device, ProfiledBackend& profiled) {
   Json ops = op_times_json(device.op_times(), "op");
   if (!ops.empty()) return ops;
@@ -220,15 +262,10 @@ Json run_bench(Backend& device, const BenchOptions& o) {
   const ModelConfig config = shape_config(o.shape);
   const Layout layout = make_layout(config, "model.");
   const Bins bins = pack(o);
-  Executor executor(backend, config, layout,
-                    {.optimizer = {.mode = o.optimizer, .weight_decay = 0.1f},
-                     .policy = o.policy,
-                     .batch = capacity(bins, o, device.fixed_shapes()),
-                     .head_rows = o.head_rows,
-                     .compaction = o.compaction,
-                     .accumulates = o.micro_batches > 1});
-  executor.allocate();
-  fill_weights(executor.parameters(), config, o.seed);
+  std::string policy;
+  const auto allocated = allocate_executor(backend, config, layout, o, capacity(bins, o, device.fixed_shapes()), &policy);
+  Executor& executor = *allocated;
+  fill_weights(backend, executor.parameters(), config, o.seed);
 
   std::mt19937_64 random(o.seed);
   size_t next_bin = 0;
@@ -298,6 +335,7 @@ Json run_bench(Backend& device, const BenchOptions& o) {
       {"device", device.name()},
       {"shape", o.shape},
       {"strategy", o.strategy},
+      {"policy", policy},
       {"msPerStep", {{"median", sorted[sorted.size() / 2]}, {"min", sorted.front()}, {"max", sorted.back()}}},
       {"positionsPerStep",
        device.fixed_shapes() ? static_cast<double>(capacity_positions) : static_cast<double>(positions) / n},
@@ -315,6 +353,10 @@ Json run_bench(Backend& device, const BenchOptions& o) {
         {"workspace", m.workspace},
         {"total", m.total}}},
       {"ops", op_table(device, backend)}};
+  if (o.hash) report["weightHash"] = weight_hash(device, executor.parameters());
+  const DeviceRoof roof = device.roof();
+  if (roof.flops_per_second > 0)
+    report["roof"] = {{"tflopPerSecond", roof.flops_per_second / 1e12}, {"gbPerSecond", roof.bytes_per_second / 1e9}};
   if (device.fixed_shapes()) report["mfu"] = flops / (total / 1e3) / kPeakFlops;
   return report;
 }

@@ -17,20 +17,21 @@ struct BenchOptions {
   i64 micro_batches = 1;              // a step
   fs::path lengths;                   // one example length a line; empty: full sequences of 1024
   std::string strategy = "best-fit";  // best-fit, in-order, padded
-  RecomputePolicy policy = RecomputePolicy::p1;
+  std::string policy = "P1";          // full, P1, P2, P0; auto: the one that recomputes least and fits
   OptimizerMode optimizer = OptimizerMode::master32;
   double clip = 1.0;
   bool compaction = true;
   double supervised = 1.0;  // share of targets
-  i64 head_rows = 2048;
+  i64 head_rows = 2048;     // 0: the whole micro-batch at once
+  bool hash = false;        // of the weights at the end: equal runs end in equal bits
   std::uint64_t seed = 1;
 };
 
 ModelConfig shape_config(const std::string& shape);  // throws invalid_shape
 
 // {msPerStep: {median,min,max}, positionsPerStep, realTokensPerSecond, fill, mfu?, peakMemoryGiB,
-// launchesPerStep,
-//  kernelsPerStep, loss: {first,last}, memory: {…}, ops: […]}
+// launchesPerStep, kernelsPerStep,
+// loss: {first,last}, memory: {…}, ops: […]}
 Json run_bench(Backend& device, const BenchOptions& options);
 
 }  // namespace tessera
