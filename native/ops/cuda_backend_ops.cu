@@ -77,7 +77,7 @@ std::vector<KernelInfo> CudaBackend::kernels(const GdnShape& gdn, const AttnShap
       core("full_attention", "attention", "attention_fwd_portable", "attention_bwd_portable", attention_served),
       portable("mlp", "swiglu", "swiglu_fwd", "swiglu_bwd"),
       {"head", "cross_entropy", cluster ? "cross_entropy_cluster" : "cross_entropy", "(with the forward)",
-       cluster ? "hopper" : "portable", cluster ? "a cluster of 4 blocks holds a row" : "before sm_90", false},
+       cluster ? "hopper" : "portable", cluster ? "a cluster of 8 blocks holds a row" : "before sm_90", false},
       portable("optimizer", "adamw", "adamw", "(none)"),
   };
 }

@@ -8,8 +8,9 @@ namespace {
 namespace cg = cooperative_groups;
 
 constexpr int kThreads = 1024;
-constexpr int kCluster = 4;  // blocks that share a row
-constexpr int kHeld = 8;     // vectors of 8 logits that a thread of the cluster kernel keeps: V <= 262,144
+constexpr int kCluster = 8;          // blocks that share a row
+constexpr int kClusterThreads = 512;
+constexpr int kHeld = 8;             // vectors of 8 logits that a thread of the cluster kernel keeps: V <= 262,144
 constexpr float kLog2e = 1.4426950408889634f;
 
 // A maximum and the sum of exp(z - maximum) beside it.
@@ -95,16 +96,33 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-__global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kThreads)
+__device__ __forceinline__ float fast_exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// max and then sum over the block; slot: one float a warp, distinct for every call between two barriers.
+__device__ __forceinline__ float block_max(float v, float* slot) {
+  v = warp_max(v);
+  if (threadIdx.x % 32 == 0) slot[threadIdx.x / 32] = v;
+  __syncthreads();
+  return warp_max(slot[threadIdx.x % (kClusterThreads / 32)]);
+}
+
+// A NaN among the logits passes over the maximum but not over the sum. The exponent's argument is one fused
+// multiply-add: z log2(e) - reference log2(e).
+__global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kClusterThreads, 2)
     cross_entropy_cluster_kernel(bf16* z, float* nll, const i32* labels, i64 V, bool with_grad) {
-  __shared__ Partial scratch[33];
+  constexpr int kBlockWarps = kClusterThreads / 32;
+  __shared__ float maxima[kBlockWarps], sums[kBlockWarps];
   __shared__ Partial shared_total;
   const cg::cluster_group cluster = cg::this_cluster();
   const i64 r = blockIdx.x / kCluster;
   bf16* row = z + r * V;
   const i32 label = labels[r];
-  const i64 vectors = V / 8, first = i64{cluster.block_rank()} * kThreads + threadIdx.x;
-  constexpr i64 kStep = kCluster * kThreads;
+  const int vectors = static_cast<int>(V / 8), first = cluster.block_rank() * kClusterThreads + threadIdx.x;
+  constexpr int kStep = kCluster * kClusterThreads;
   if (label < 0) {
     if (first == 0) nll[r] = 0.0f;
     if (with_grad) zero_row(row, first, kStep, vectors);
@@ -113,22 +131,40 @@ __global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kThreads)
   uint4 held[kHeld];
 #pragma unroll
   for (int k = 0; k < kHeld; ++k) {
-    const i64 i = first + k * kStep;
-    if (i < vectors) held[k] = reinterpret_cast<const uint4*>(row)[i];
+    constexpr unsigned kLowest = 0xff80ff80u;  // two times -infinity
+    held[k] = first + k * kStep < vectors ? reinterpret_cast<const uint4*>(row)[first + k * kStep]
+                                          : uint4{kLowest, kLowest, kLowest, kLowest};
   }
-  Partial mine{-INFINITY, 0.0f};
+  __nv_bfloat162 most = __float2bfloat162_rn(-INFINITY);
 #pragma unroll
   for (int k = 0; k < kHeld; ++k) {
-    if (first + k * kStep >= vectors) continue;
+    const __nv_bfloat162* pairs = reinterpret_cast<const __nv_bfloat162*>(&held[k]);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) most = __hmax2(most, pairs[i]);
+  }
+  const float max = block_max(fmaxf(__low2float(most), __high2float(most)), maxima);
+  // A block of a small vocabulary may hold nothing.
+  const float shift = max == -INFINITY ? 0.0f : -max * kLog2e;
+  float sum = 0.0f;
+#pragma unroll
+  for (int k = 0; k < kHeld; ++k) {
     float v[8];
     load8(v, reinterpret_cast<const bf16*>(&held[k]));
-    mine = merge(mine, of_vector(v));
+#pragma unroll
+    for (int c = 0; c < 8; ++c) sum += fast_exp2(fmaf(v[c], kLog2e, shift));
   }
-  mine = block_merge(mine, scratch);
-  if (threadIdx.x == 0) shared_total = mine;
+  sum = warp_sum(sum);
+  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < kBlockWarps; ++i) sum += sums[i];
+    shared_total = {max, sum};
+  }
   cluster.sync();
   Partial total = *cluster.map_shared_rank(&shared_total, 0);
-#pragma unroll
+#pragma unroll 1
   for (int other = 1; other < kCluster; ++other) total = merge(total, *cluster.map_shared_rank(&shared_total, other));
   const float lse = total.max + logf(total.sum);
   if (first == 0) nll[r] = lse - __bfloat162float(row[label]);
@@ -136,12 +172,17 @@ __global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kThreads)
   if (!with_grad) return;
 #pragma unroll
   for (int k = 0; k < kHeld; ++k) {
-    const i64 i = first + k * kStep;
+    const int i = first + k * kStep;
     if (i >= vectors) continue;
     float v[8];
     load8(v, reinterpret_cast<const bf16*>(&held[k]));
-    to_gradient(v, lse, i * 8, label);
-    store8(row + i * 8, v);
+#pragma unroll
+    for (int c = 0; c < 8; ++c) v[c] = fast_exp2(fmaf(v[c], kLog2e, -lse * kLog2e));
+    if (label / 8 == i) {
+#pragma unroll
+      for (int c = 0; c < 8; ++c) v[c] -= label % 8 == c ? 1.0f : 0.0f;
+    }
+    store8(row + i64{i} * 8, v);
   }
 }
 #else
@@ -162,15 +203,15 @@ __global__ void __launch_bounds__(kThreads) loss_sum_kernel(StepResult* result, 
 
 }  // namespace
 
-bool cross_entropy_cluster_serves(i64 V) { return V % 8 == 0 && V / 8 <= i64{kCluster} * kThreads * kHeld; }
+bool cross_entropy_cluster_serves(i64 V) { return V % 8 == 0 && V / 8 <= i64{kCluster} * kClusterThreads * kHeld; }
 
 void launch_cross_entropy(bf16* z, float* nll, const i32* label, i64 rows, i64 V, bool with_grad, bool cluster,
                           cudaStream_t stream) {
   require_size(V % 8 == 0, "vocab_size", V, "multiples of 8");
   if (cluster) {
     require_size(cross_entropy_cluster_serves(V), "vocab_size", V, "at most 262144 in the cluster kernel");
-    cross_entropy_cluster_kernel<<<static_cast<unsigned>(rows * kCluster), kThreads, 0, stream>>>(z, nll, label, V,
-                                                                                                 with_grad);
+    cross_entropy_cluster_kernel<<<static_cast<unsigned>(rows * kCluster), kClusterThreads, 0, stream>>>(
+        z, nll, label, V, with_grad);
   } else {
     cross_entropy_kernel<<<static_cast<unsigned>(rows), kThreads, 0, stream>>>(z, nll, label, V, with_grad);
   }

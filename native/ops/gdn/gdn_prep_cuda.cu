@@ -85,17 +85,26 @@ __global__ void __launch_bounds__(kWarps * 32)
   }
 }
 
-// The gradient of the convolved, activated, normalised value of four channels of one token, in fp32:
-// d_pre = d(loss)/d(convolution output).
-struct HeadGradient {
-  const bf16* grad;  // first of the `copies` value heads that read this head, at this lane's channels
-  i64 row;           // its row stride
-  int copies;
-  bool normed;
+// Backward works on a head's tile in three steps of the block, so that tokens are independent in each: the inputs u of
+// the tile and its halo to shared memory; the gradient d_pre of every convolution output, 3 tokens past the tile's end;
+// then the transposed convolution and the taps' gradient. A warp takes consecutive tokens, a lane four channels.
+constexpr int kHalo = kTaps - 1;
+constexpr int kOutputs = kTile + kHalo;       // d_pre of tokens begin .. end + 2
+constexpr int kInputs = kTile + 2 * kHalo;    // u of tokens begin - 3 .. end + 2
+constexpr int kOutputsOfWarp = (kOutputs + kWarps - 1) / kWarps, kTokensOfWarp = kTile / kWarps;
+
+struct PrepTile {
+  float4 d_pre[kOutputs][32];
+  uint2 u[kInputs][32];
+  float4 dw[kWarps][kHead];  // per channel, four taps
+  // How many inputs before it a token begin + i reaches, at most 3: its place in its sequence; -1 past the last token.
+  int reach[kOutputs];
 };
 
-__device__ __forceinline__ void pre_activation_gradient(float (&d_pre)[4], const float (&pre)[4], const HeadGradient& h,
-                                                        const float (&upstream)[4]) {
+// d(loss) / d(convolution output), from that of the activated and, for q and k, normalised value (engine.md 4.9):
+// ds = rho (d - xh <xh, d>) with xh = rho s, s = silu(pre).
+__device__ __forceinline__ float4 pre_activation_gradient(const float (&pre)[4], const float (&upstream)[4],
+                                                          bool normed) {
   float s[4], slope[4];
   float square = 0.0f, dot = 0.0f;
 #pragma unroll
@@ -107,94 +116,127 @@ __device__ __forceinline__ void pre_activation_gradient(float (&d_pre)[4], const
     dot += s[c] * upstream[c];
   }
   float rho = 1.0f, along = 0.0f;
-  if (h.normed) {
+  if (normed) {
     rho = rsqrtf(warp_sum(square) + kNormEps);
-    along = warp_sum(dot) * rho * rho;  // <xh, d xh> / |s|-ish: ds = rho (d - xh <xh, d>), xh = rho s
+    along = warp_sum(dot) * rho * rho;
   }
+  float d[4];
 #pragma unroll
-  for (int c = 0; c < 4; ++c) d_pre[c] = rho * (upstream[c] - s[c] * along) * slope[c];
+  for (int c = 0; c < 4; ++c) d[c] = rho * (upstream[c] - s[c] * along) * slope[c];
+  return make_float4(d[0], d[1], d[2], d[3]);
 }
 
-// Walks a tile's tokens upwards. Token t's gradient d_pre reaches u_{t-d} through tap 3-d if t is at least d tokens into
-// its sequence; `ring` gathers what the last four inputs have got so far, and the oldest is complete and written.
-template <bool kWide>
-__global__ void __launch_bounds__(kWarps * 32)
-    gdn_prep_bwd_kernel(GdnPrepBackward p, const i32* pos, i32 T, int heads, int key_heads, int group, i64 row,
-                        i64 conv_dim) {
-  const int head = blockIdx.x * kWarps + threadIdx.x / 32, lane = threadIdx.x % 32;
-  if (head >= heads) return;
-  const int channel = head * kHead + lane * 4;
-  const i32 begin = blockIdx.y * kTile, end = min(T, begin + kTile), last = min(T, end + kTaps - 1);
-  float4 w[4];
-#pragma unroll
-  for (int c = 0; c < 4; ++c) w[c] = reinterpret_cast<const float4*>(p.conv_w)[channel + c];
+// Where the gradient of a head comes from: the first of the `copies` value heads that read it, at the lane's channels.
+struct HeadGradient {
+  const bf16* p;
+  i64 row;
+  int copies;
+  bool normed;
+};
 
-  const i64 values = conv_dim - 2 * i64{key_heads} * kHead;  // VD, also the row of dq and dk
-  HeadGradient h;
-  h.row = values;
-  h.normed = head < 2 * key_heads;
-  h.copies = h.normed ? group : 1;
-  h.grad = (head < key_heads ? p.dq + i64{head} * group * kHead
-            : h.normed       ? p.dk + i64{head - key_heads} * group * kHead
-                             : p.dv + i64{head - 2 * key_heads} * kHead) + lane * 4;
+__device__ __forceinline__ HeadGradient head_gradient(const GdnPrepBackward& p, int head, int key_heads, int group,
+                                                      i64 row, int lane) {
+  const bool normed = head < 2 * key_heads;
+  const bf16* from = head < key_heads ? p.dq + i64{head} * group * kHead
+                     : normed         ? p.dk + i64{head - key_heads} * group * kHead
+                                      : p.dv + i64{head - 2 * key_heads} * kHead;
+  return {from + lane * 4, row, normed ? group : 1, normed};
+}
 
-  const bf16* in = p.proj + channel;
-  float window[kTaps][4] = {}, ring[kTaps][4] = {};
-  float4 dw[4] = {};
-#pragma unroll
-  for (int d = 3; d >= 1; --d) slide(window, begin >= d ? load4_raw<kWide>(in + (begin - d) * row) : uint2{0, 0});
-  constexpr int kStep = 4;
-  for (i32 t0 = begin; t0 < last + kTaps - 1; t0 += kStep) {  // three more turns empty the ring
-    uint2 raw[kStep];
+__device__ __forceinline__ void fill_d_pre(PrepTile& tile, const HeadGradient& h, const float4 (&w)[4], i32 begin,
+                                           i32 T) {
+  constexpr int kStep = 3;  // tokens whose loads are in flight together
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  for (int first = 0; first < kOutputsOfWarp; first += kStep) {
     float upstream[kStep][4] = {};
-    i32 position[kStep];
 #pragma unroll
     for (int i = 0; i < kStep; ++i) {
-      const i32 t = t0 + i;
-      raw[i] = uint2{0, 0};
-      position[i] = 0;
-      if (t >= last) continue;
-      raw[i] = load4_raw<kWide>(in + t * row);
-      position[i] = pos[t];
-      for (int g = 0; g < h.copies; ++g) {
+      const i32 t = begin + warp * kOutputsOfWarp + first + i;
+      for (int g = 0; g < h.copies && t < T; ++g) {
         float part[4];
-        unpack4(part, load4_raw<true>(h.grad + t * h.row + g * kHead));
+        unpack4(part, load4_raw<true>(h.p + t * h.row + g * kHead));
 #pragma unroll
         for (int c = 0; c < 4; ++c) upstream[i][c] += part[c];
       }
     }
 #pragma unroll
     for (int i = 0; i < kStep; ++i) {
-      const i32 t = t0 + i;
-      const int at = position[i];
-      slide(window, raw[i]);
-      float pre[4], d_pre[4];
-      convolve(pre, window, w, at);
-      pre_activation_gradient(d_pre, pre, h, upstream[i]);
-      if (t >= last) {
+      const int out = warp * kOutputsOfWarp + first + i;
+      if (first + i >= kOutputsOfWarp || out >= kOutputs) break;
+      float window[kTaps][4], pre[4];
 #pragma unroll
-        for (int c = 0; c < 4; ++c) d_pre[c] = 0.0f;
-      }
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        ring[3][c] = ring[2][c] + (at >= 3 ? w[c].x * d_pre[c] : 0.0f);
-        ring[2][c] = ring[1][c] + (at >= 2 ? w[c].y * d_pre[c] : 0.0f);
-        ring[1][c] = ring[0][c] + (at >= 1 ? w[c].z * d_pre[c] : 0.0f);
-        ring[0][c] = w[c].w * d_pre[c];
-        if (t < end) {
-          if (at >= 3) dw[c].x += d_pre[c] * window[0][c];
-          if (at >= 2) dw[c].y += d_pre[c] * window[1][c];
-          if (at >= 1) dw[c].z += d_pre[c] * window[2][c];
-          dw[c].w += d_pre[c] * window[3][c];
-        }
-      }
-      const i32 done = t - (kTaps - 1);
-      if (done >= begin && done < end) store4<kWide>(p.dproj + done * row + channel, ring[3]);
+      for (int j = 0; j < kTaps; ++j) unpack4(window[j], tile.u[out + j][lane]);
+      convolve(pre, window, w, tile.reach[out]);
+      const float4 d = pre_activation_gradient(pre, upstream[i], h.normed);
+      tile.d_pre[out][lane] = begin + out < T ? d : float4{0, 0, 0, 0};
     }
   }
-  float4* out = reinterpret_cast<float4*>(p.scratch) + i64{blockIdx.y} * conv_dim + channel;
+}
+
+template <bool kWide>
+__global__ void __launch_bounds__(kWarps * 32, 3)
+    gdn_prep_bwd_kernel(GdnPrepBackward p, const i32* pos, i32 T, int key_heads, int group, i64 row, i64 conv_dim) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  PrepTile& tile = *reinterpret_cast<PrepTile*>(shared);
+  const int head = blockIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int channel = head * kHead + lane * 4;
+  const i32 begin = blockIdx.y * kTile;
+  for (int i = warp; i < kInputs; i += kWarps) {
+    const i32 t = begin - kHalo + i;
+    tile.u[i][lane] = t >= 0 && t < T ? load4_raw<kWide>(p.proj + t * row + channel) : uint2{0, 0};
+  }
+  for (int i = threadIdx.x; i < kOutputs; i += blockDim.x) tile.reach[i] = begin + i < T ? min(pos[begin + i], kHalo) : -1;
+  float4 w[4];
 #pragma unroll
-  for (int c = 0; c < 4; ++c) out[c] = dw[c];
+  for (int c = 0; c < 4; ++c) w[c] = reinterpret_cast<const float4*>(p.conv_w)[channel + c];
+  const i64 values = conv_dim - 2 * i64{key_heads} * kHead;  // VD, also the row of dq and dk
+  const HeadGradient h = head_gradient(p, head, key_heads, group, values, lane);
+  __syncthreads();
+  fill_d_pre(tile, h, w, begin, T);
+  __syncthreads();
+
+  // Token t's d_pre reaches u_{t-d} through tap 3-d if t is at least d tokens into its sequence.
+  const int first = warp * kTokensOfWarp;
+  const int* reach = tile.reach + first;
+  float dw[4][kTaps] = {};
+#pragma unroll
+  for (int i = 0; i < kTokensOfWarp; ++i) {
+    float du[4] = {};
+    float own[4];
+#pragma unroll
+    for (int d = 0; d <= kHalo; ++d) {
+      const float4 dp4 = tile.d_pre[first + i + d][lane];
+      const float dp[4] = {dp4.x, dp4.y, dp4.z, dp4.w};
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const float tap = d == 0 ? w[c].w : d == 1 ? w[c].z : d == 2 ? w[c].y : w[c].x;
+        if (reach[i + d] >= d) du[c] += tap * dp[c];
+        if (d == 0) own[c] = dp[c];
+      }
+    }
+    if (reach[i] < 0) break;  // past the last token
+#pragma unroll
+    for (int d = 0; d <= kHalo; ++d) {
+      float u[4];
+      unpack4(u, tile.u[first + i + kHalo - d][lane]);
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        if (reach[i] >= d) dw[c][kHalo - d] += own[c] * u[c];
+      }
+    }
+    store4<kWide>(p.dproj + (begin + first + i) * row + channel, du);
+  }
+#pragma unroll
+  for (int c = 0; c < 4; ++c) tile.dw[warp][lane * 4 + c] = make_float4(dw[c][0], dw[c][1], dw[c][2], dw[c][3]);
+  __syncthreads();
+  if (threadIdx.x >= kHead) return;
+  float4 sum = tile.dw[0][threadIdx.x];
+#pragma unroll
+  for (int i = 1; i < kWarps; ++i) {
+    const float4 more = tile.dw[i][threadIdx.x];
+    sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
+  }
+  reinterpret_cast<float4*>(p.scratch)[i64{blockIdx.y} * conv_dim + head * kHead + threadIdx.x] = sum;
 }
 
 // One block a chunk: da, db of its tokens, and the chunk's share of the gradients of A_log and dt_bias, which it leaves
@@ -253,9 +295,11 @@ void launch_gdn_prep_bwd(const GdnPrepBackward& p, const Batch& b, const GdnShap
   require_shape(s);
   const int heads = 2 * s.key_heads + s.value_heads;
   const i64 tiles = ceil_div(b.T, kTile);
-  const dim3 grid(ceil_div(heads, kWarps), static_cast<unsigned>(tiles));
+  const dim3 grid(static_cast<unsigned>(heads), static_cast<unsigned>(tiles));
   const auto kernel = wide_rows(s) ? gdn_prep_bwd_kernel<true> : gdn_prep_bwd_kernel<false>;
-  kernel<<<grid, kWarps * 32, 0, stream>>>(p, b.pos, b.T, heads, s.key_heads, s.group(), s.proj_dim(), s.conv_dim());
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(PrepTile)), "gdn_prep_bwd");
+  kernel<<<grid, kWarps * 32, sizeof(PrepTile), stream>>>(p, b.pos, b.T, s.key_heads, s.group(), s.proj_dim(),
+                                                          s.conv_dim());
   check_launch("gdn_prep_bwd");
   launch_reduce_partials(p.d_conv_w, p.scratch, tiles, s.conv_dim() * kTaps, stream);
 

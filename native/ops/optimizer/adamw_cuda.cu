@@ -25,7 +25,8 @@ struct Betas {
 struct Factors {
   Betas betas;
   float grad_scale, decay, step_size, inv_sqrt_bias2;
-  std::uint64_t key;
+  std::uint32_t seed;
+  i32 step;
 };
 
 // p <- p (1 - lr wd) - lr (m / bias1) / (sqrt(v / bias2) + eps); 1 - lr wd itself would lose the digits of lr wd
@@ -33,7 +34,9 @@ __device__ __forceinline__ void update(float& p, float& m, float& v, float g, co
   g *= f.grad_scale;
   m = f.betas.beta1 * m + f.betas.rest1 * g;
   v = f.betas.beta2 * v + f.betas.rest2 * g * g;
-  p -= p * f.decay + f.step_size * m / (sqrtf(v) * f.inv_sqrt_bias2 + f.betas.eps);
+  float root;
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(v));
+  p -= p * f.decay + __fdividef(f.step_size * m, root * f.inv_sqrt_bias2 + f.betas.eps);
 }
 
 template <typename T>
@@ -42,27 +45,37 @@ __device__ __forceinline__ void load_vector(float (&out)[8], const T* p) {
   else load8(out, p);
 }
 
-// slot: which 16 of an element's random bits.
 template <typename T, bool kStochastic>
-__device__ __forceinline__ T narrowed(float value, std::uint64_t random, int slot) {
+__device__ __forceinline__ T narrowed(float value, std::uint32_t random) {
   if constexpr (sizeof(T) == 4) return value;
-  else if constexpr (kStochastic)
-    return __ushort_as_bfloat16(round_stochastic(value, static_cast<std::uint32_t>(random >> (16 * slot))));
+  else if constexpr (kStochastic) return __ushort_as_bfloat16(round_stochastic(value, random));
   else return __float2bfloat16(value);
 }
 
 template <typename T, bool kStochastic>
-__device__ __forceinline__ void store_vector(T* p, const float (&v)[8], const std::uint64_t (&random)[8], int slot) {
+__device__ __forceinline__ void store_vector(T* p, const float (&v)[8], const std::uint32_t (&random)[8], int shift) {
   if constexpr (sizeof(T) == 4) {
     reinterpret_cast<float4*>(p)[0] = make_float4(v[0], v[1], v[2], v[3]);
     reinterpret_cast<float4*>(p)[1] = make_float4(v[4], v[5], v[6], v[7]);
   } else {
     alignas(16) T out[8];
 #pragma unroll
-    for (int c = 0; c < 8; ++c) out[c] = narrowed<T, kStochastic>(v[c], random[c], slot);
+    for (int c = 0; c < 8; ++c) out[c] = narrowed<T, kStochastic>(v[c], random[c] >> shift);
     *reinterpret_cast<uint4*>(p) = *reinterpret_cast<const uint4*>(out);
   }
 }
+
+// The keys of a block's elements, whose numbers may cross one multiple of 2^32.
+struct BlockKeys {
+  std::uint32_t high, key, next;
+  __device__ BlockKeys(const Factors& f, i64 first)
+      : high(static_cast<std::uint32_t>(first >> 32)),
+        key(rounding_key(f.seed, f.step, high)),
+        next(rounding_key(f.seed, f.step, high + 1)) {}
+  __device__ __forceinline__ std::uint32_t bits(i64 element) const {
+    return rounding_bits(static_cast<std::uint32_t>(element >> 32) == high ? key : next, static_cast<std::uint32_t>(element));
+  }
+};
 
 template <typename Param, typename Grad, typename State, bool kMaster, bool kStochastic>
 __device__ __forceinline__ void update_segment(const AdamSegment& s, i64 begin, i64 end, const Factors& f) {
@@ -71,11 +84,12 @@ __device__ __forceinline__ void update_segment(const AdamSegment& s, i64 begin, 
   State *m = static_cast<State*>(s.m), *v = static_cast<State*>(s.v);
   const size_t address = reinterpret_cast<size_t>(param) | reinterpret_cast<size_t>(grad) | reinterpret_cast<size_t>(m) |
                          reinterpret_cast<size_t>(v) | reinterpret_cast<size_t>(s.master);
+  const BlockKeys key(f, s.rng_offset + begin);
   const i64 vectors_end = (address & 15) == 0 ? begin + (end - begin) / 8 * 8 : begin;
 #pragma unroll 2
   for (i64 i = begin + threadIdx.x * 8; i < vectors_end; i += kThreads * 8) {
     float pv[8], gv[8], mv[8], vv[8];
-    std::uint64_t random[8] = {};
+    std::uint32_t random[8] = {};
     if constexpr (kMaster) load8f(pv, s.master + i);
     else load_vector(pv, param + i);
     load_vector(gv, grad + i);
@@ -84,22 +98,22 @@ __device__ __forceinline__ void update_segment(const AdamSegment& s, i64 begin, 
 #pragma unroll
     for (int c = 0; c < 8; ++c) {
       update(pv[c], mv[c], vv[c], gv[c], f);
-      if constexpr (kStochastic) random[c] = rounding_bits(f.key, s.rng_offset + i + c);
+      if constexpr (kStochastic) random[c] = key.bits(s.rng_offset + i + c);
     }
     if constexpr (kMaster) store_vector<float, false>(s.master + i, pv, random, 0);
     store_vector<Param, kStochastic && !kMaster>(param + i, pv, random, 0);
-    store_vector<State, kStochastic>(m + i, mv, random, 1);
-    store_vector<State, kStochastic>(v + i, vv, random, 2);
+    store_vector<State, kStochastic>(m + i, mv, random, 16);
+    store_vector<State, kStochastic>(v + i, vv, random, 0);
   }
   for (i64 i = vectors_end + threadIdx.x; i < end; i += kThreads) {
     float pv = kMaster ? s.master[i] : static_cast<float>(param[i]);
     float mv = static_cast<float>(m[i]), vv = static_cast<float>(v[i]);
     update(pv, mv, vv, static_cast<float>(grad[i]), f);
-    const std::uint64_t random = kStochastic ? rounding_bits(f.key, s.rng_offset + i) : 0;
+    const std::uint32_t random = kStochastic ? key.bits(s.rng_offset + i) : 0;
     if constexpr (kMaster) s.master[i] = pv;
-    param[i] = narrowed<Param, kStochastic && !kMaster>(pv, random, 0);
-    m[i] = narrowed<State, kStochastic>(mv, random, 1);
-    v[i] = narrowed<State, kStochastic>(vv, random, 2);
+    param[i] = narrowed<Param, kStochastic && !kMaster>(pv, random);
+    m[i] = narrowed<State, kStochastic>(mv, random >> 16);
+    v[i] = narrowed<State, kStochastic>(vv, random);
   }
 }
 
@@ -118,7 +132,8 @@ __global__ void __launch_bounds__(kThreads)
   f.decay = scalars->lr * segment.weight_decay;
   f.step_size = scalars->lr / scalars->bias1;
   f.inv_sqrt_bias2 = 1.0f / sqrtf(scalars->bias2);
-  f.key = rounding_key(scalars->seed, scalars->step);
+  f.seed = scalars->seed;
+  f.step = scalars->step;
   update_segment<Param, Grad, State, kMaster, kStochastic>(segment, begin, min(segment.count, begin + kBlockElements), f);
 }
 

@@ -13,20 +13,26 @@
 
 namespace tessera {
 
-// SplitMix64's finalizer (Steele, Lea, Flood 2014): a bijection that passes BigCrush over a counter.
+// SplitMix64's finalizer (Steele, Lea, Flood 2014).
 TESSERA_HOST_DEVICE std::uint64_t mix64(std::uint64_t z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
   return z ^ (z >> 31);
 }
 
-TESSERA_HOST_DEVICE std::uint64_t rounding_key(std::uint32_t seed, std::int32_t step) {
-  return mix64((std::uint64_t{seed} << 32 | static_cast<std::uint32_t>(step)) + 0x9e3779b97f4a7c15ull);
+// The key of 2^32 elements, those that share their upper bits `high`, in one step.
+TESSERA_HOST_DEVICE std::uint32_t rounding_key(std::uint32_t seed, std::int32_t step, std::uint32_t high) {
+  const std::uint64_t mixed = mix64((std::uint64_t{seed} << 32 | static_cast<std::uint32_t>(step)) + 0x9e3779b97f4a7c15ull);
+  return static_cast<std::uint32_t>(mix64(mixed + high) >> 32);
 }
 
-// 64 bits for one element: 16 each for the parameter, m and v.
-TESSERA_HOST_DEVICE std::uint64_t rounding_bits(std::uint64_t key, std::int64_t element) {
-  return mix64(key + static_cast<std::uint64_t>(element) * 0x9e3779b97f4a7c15ull);
+// 32 bits for one element, by Wellons' two-round hash of low bias. Parameter and v take the lower half, m the upper:
+// each rounding alone is unbiased, which is all that is asked of them.
+TESSERA_HOST_DEVICE std::uint32_t rounding_bits(std::uint32_t key, std::uint32_t low) {
+  std::uint32_t x = low * 0x9e3779b9u + key;
+  x = (x ^ (x >> 16)) * 0x7feb352du;
+  x = (x ^ (x >> 15)) * 0x846ca68bu;
+  return x ^ (x >> 16);
 }
 
 // The bf16 pattern below or above u's value, the nearer the likelier; random: 16 bits. NaN and infinity stay

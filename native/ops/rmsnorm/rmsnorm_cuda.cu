@@ -6,7 +6,7 @@ namespace {
 // A row is owned by `team` threads (a warp, or the whole block); each holds up to kVecs vectors of 8 columns, strided by
 // the team. Rows of at most 1024 columns take one warp each, so that no barrier stands in their way.
 constexpr int kWarpRowMax = 1024;
-constexpr int kTeams = 8;         // warps, hence rows in flight, of a block of the narrow kernel
+constexpr int kTeams = 8;             // warps, hence rows, of a block of the narrow kernel
 constexpr int kBackwardBlocks = 528;  // rows of dw partials: 4 blocks on each of an H200's 132 multiprocessors
 
 struct Plan {
@@ -60,91 +60,99 @@ __global__ void rmsnorm_fwd_kernel(bf16* y, const bf16* x, const float* w, i64 r
   }
 }
 
-template <bool kNarrow, int kVecs>
-__global__ void __launch_bounds__(kNarrow ? kTeams * 32 : 512)
+__device__ __forceinline__ void unpack8(float (&out)[8], const uint4& raw) {
+  load8(out, reinterpret_cast<const bf16*>(&raw));
+}
+
+// Sums of two values over the block, the same in every thread; sums: a pair a warp, not reused before another barrier.
+__device__ __forceinline__ float2 block_sum2(float2 v, float2* sums) {
+  v.x = warp_sum(v.x);
+  v.y = warp_sum(v.y);
+  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = v;
+  __syncthreads();
+  const int warps = blockDim.x / 32;
+  float2 total{0.0f, 0.0f};
+  for (int i = 0; i < warps; ++i) {
+    total.x += sums[i].x;
+    total.y += sums[i].y;
+  }
+  return total;
+}
+
+// A block walks over rows b, b + grid, ...; a thread owns fixed columns, keeps their dw in registers and has the next
+// row's values in flight while it works on this one's.
+template <int kVecs, bool kResidual>
+__global__ void __launch_bounds__(512)
     rmsnorm_bwd_kernel(bf16* dx, float* partial, const bf16* dy, const bf16* x, const float* w, const bf16* dres,
                        i64 rows, int H, float eps) {
-  extern __shared__ float dw_teams[];  // narrow: [kTeams - 1][H]
-  __shared__ float scratch[2][33];
-  const int team = kNarrow ? 32 : blockDim.x;
-  const int lane = kNarrow ? threadIdx.x % 32 : threadIdx.x;
-  const int member = kNarrow ? threadIdx.x / 32 : 0;
-  const i64 stride = kNarrow ? i64{gridDim.x} * kTeams : gridDim.x;
+  __shared__ float2 sums[2][16];
+  const int threads = blockDim.x;
   float dw[kVecs][8] = {};
-  for (i64 row = kNarrow ? i64{blockIdx.x} * kTeams + member : blockIdx.x; row < rows; row += stride) {
-    float v[kVecs][8], g[kVecs][8];
-    float square = 0.0f, dot = 0.0f;
+  uint4 x_next[kVecs], g_next[kVecs], d_next[kVecs];
+  const auto fetch = [&](i64 row) {
 #pragma unroll
     for (int i = 0; i < kVecs; ++i) {
-      const int col = (i * team + lane) * 8;
-      if (col >= H) continue;
-      load8(v[i], x + row * H + col);
-      load8(g[i], dy + row * H + col);
+      const int col = (i * threads + threadIdx.x) * 8;
+      if (col >= H || row >= rows) continue;
+      x_next[i] = *reinterpret_cast<const uint4*>(x + row * H + col);
+      g_next[i] = *reinterpret_cast<const uint4*>(dy + row * H + col);
+      if constexpr (kResidual) d_next[i] = *reinterpret_cast<const uint4*>(dres + row * H + col);
     }
+  };
+  fetch(blockIdx.x);
+  int turn = 0;
+  for (i64 row = blockIdx.x; row < rows; row += gridDim.x, turn ^= 1) {
+    uint4 x_raw[kVecs], g_raw[kVecs], d_raw[kVecs];
 #pragma unroll
     for (int i = 0; i < kVecs; ++i) {
-      const int col = (i * team + lane) * 8;
+      x_raw[i] = x_next[i];
+      g_raw[i] = g_next[i];
+      d_raw[i] = d_next[i];
+    }
+    fetch(row + gridDim.x);
+    float2 sum{0.0f, 0.0f};  // of x^2 and of x m
+#pragma unroll
+    for (int i = 0; i < kVecs; ++i) {
+      const int col = (i * threads + threadIdx.x) * 8;
       if (col >= H) continue;
-      float scale[8];
+      float v[8], g[8], scale[8];
+      unpack8(v, x_raw[i]);
+      unpack8(g, g_raw[i]);
       load8f(scale, w + col);
 #pragma unroll
       for (int c = 0; c < 8; ++c) {
-        square += v[i][c] * v[i][c];
-        dot += v[i][c] * g[i][c] * (1.0f + scale[c]);
+        sum.x += v[c] * v[c];
+        sum.y += v[c] * g[c] * (1.0f + scale[c]);
       }
     }
-    square = row_sum<kNarrow>(square, scratch[0]);
-    dot = row_sum<kNarrow>(dot, scratch[1]);
-    const float r = rsqrtf(square / H + eps);
-    const float mean = dot * r / H;  // mean(m xh)
+    sum = block_sum2(sum, sums[turn]);
+    const float r = rsqrtf(sum.x / H + eps);
+    const float mean = sum.y * r / H;  // mean(m xh)
 #pragma unroll
     for (int i = 0; i < kVecs; ++i) {
-      const int col = (i * team + lane) * 8;
+      const int col = (i * threads + threadIdx.x) * 8;
       if (col >= H) continue;
-      float scale[8], out[8];
+      float v[8], g[8], scale[8], out[8] = {};
+      unpack8(v, x_raw[i]);
+      unpack8(g, g_raw[i]);
       load8f(scale, w + col);
-      if (dres) {
-        load8(out, dres + row * H + col);
-      } else {
-#pragma unroll
-        for (int c = 0; c < 8; ++c) out[c] = 0.0f;
-      }
+      if constexpr (kResidual) unpack8(out, d_raw[i]);
 #pragma unroll
       for (int c = 0; c < 8; ++c) {
-        const float xh = v[i][c] * r;
-        dw[i][c] += g[i][c] * xh;
-        out[c] += r * (g[i][c] * (1.0f + scale[c]) - xh * mean);
+        const float xh = v[c] * r;
+        dw[i][c] += g[c] * xh;
+        out[c] += r * (g[c] * (1.0f + scale[c]) - xh * mean);
       }
       store8(dx + row * H + col, out);
     }
   }
-  if constexpr (kNarrow) {
-    if (member > 0) {
-#pragma unroll
-      for (int i = 0; i < kVecs; ++i) {
-        const int col = (i * team + lane) * 8;
-#pragma unroll
-        for (int c = 0; c < 8; ++c) {
-          if (col < H) dw_teams[(member - 1) * H + col + c] = dw[i][c];
-        }
-      }
-    }
-    __syncthreads();
-    if (member > 0) return;
-  }
 #pragma unroll
   for (int i = 0; i < kVecs; ++i) {
-    const int col = (i * team + lane) * 8;
+    const int col = (i * threads + threadIdx.x) * 8;
     if (col >= H) continue;
-#pragma unroll
-    for (int c = 0; c < 8; ++c) {
-      float sum = dw[i][c];
-      if constexpr (kNarrow) {
-#pragma unroll
-        for (int m = 0; m < kTeams - 1; ++m) sum += dw_teams[m * H + col + c];
-      }
-      partial[i64{blockIdx.x} * H + col + c] = sum;
-    }
+    float4* out = reinterpret_cast<float4*>(partial + i64{blockIdx.x} * H + col);
+    out[0] = make_float4(dw[i][0], dw[i][1], dw[i][2], dw[i][3]);
+    out[1] = make_float4(dw[i][4], dw[i][5], dw[i][6], dw[i][7]);
   }
 }
 
@@ -167,17 +175,12 @@ size_t rmsnorm_bwd_scratch_bytes(i64 H) { return size_t{kBackwardBlocks} * H * s
 
 void launch_rmsnorm_bwd(bf16* dx, float* dw, const bf16* dy, const bf16* x, const float* w, const bf16* dres, i64 rows,
                         i64 H, float eps, float* scratch, cudaStream_t stream) {
-  const Plan plan = plan_rows(H);
-  const int h = static_cast<int>(H);
-  if (plan.narrow) {
-    const size_t shared = (kTeams - 1) * H * sizeof(float);
-    rmsnorm_bwd_kernel<true, 4>
-        <<<kBackwardBlocks, kTeams * 32, shared, stream>>>(dx, scratch, dy, x, w, dres, rows, h, eps);
-  } else if (plan.vecs == 1) {
-    rmsnorm_bwd_kernel<false, 1><<<kBackwardBlocks, plan.team, 0, stream>>>(dx, scratch, dy, x, w, dres, rows, h, eps);
-  } else {
-    rmsnorm_bwd_kernel<false, 2><<<kBackwardBlocks, plan.team, 0, stream>>>(dx, scratch, dy, x, w, dres, rows, h, eps);
-  }
+  plan_rows(H);
+  const int vecs = H <= 4096 ? 1 : 2;
+  const int threads = static_cast<int>(ceil_div(H, 8 * vecs * 32)) * 32;
+  const auto kernel = vecs == 1 ? (dres ? rmsnorm_bwd_kernel<1, true> : rmsnorm_bwd_kernel<1, false>)
+                                : (dres ? rmsnorm_bwd_kernel<2, true> : rmsnorm_bwd_kernel<2, false>);
+  kernel<<<kBackwardBlocks, threads, 0, stream>>>(dx, scratch, dy, x, w, dres, rows, static_cast<int>(H), eps);
   check_launch("rmsnorm_bwd");
   launch_reduce_partials(dw, scratch, kBackwardBlocks, H, stream);
 }
