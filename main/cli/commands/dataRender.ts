@@ -12,7 +12,7 @@ export const command = defineCommand({
   numPositionals: [0, 0],
   run: async ({ options }): Promise<undefined> => {
     const { supervision, ...rest } = readRenderOptions(options);
-    const wanted = options.supervision === true ? supervision : undefined;
+    const wanted = options.supervision ? supervision : undefined;
     await printRows(renderLines(inputLines(), { ...rest, supervision: wanted }));
   },
 });

@@ -47,9 +47,8 @@ export function getSubscript(object: Value, key: Value): Value {
 
 /** The `attr` filter: an attribute, never an item. */
 export function onlyAttribute(object: Value, name: string): Value {
-  return orElse(object instanceof Undefined ? undefined : attributeOf(object, name), () =>
-    missingAttribute(object, name),
-  );
+  if (object instanceof Undefined) failUndefined(object);
+  return orElse(attributeOf(object, name), () => missingAttribute(object, name));
 }
 
 function attributeOf(object: Value, name: string): Value | undefined {
@@ -72,6 +71,7 @@ function attributeOf(object: Value, name: string): Value | undefined {
     return name === 'copy' ? method(name, () => [...object]) : sequenceMethod(object, name);
   }
   if (object instanceof Tuple) return sequenceMethod(object.items, name) ?? groupAttribute(object, name);
+  if (object instanceof Iter && object.range) return sequenceMethod(object.peek(), name);
   if (object instanceof Float)
     return name === 'is_integer' ? method(name, () => Number.isInteger(object.value)) : undefined;
   return undefined;

@@ -2,12 +2,12 @@
 import { bind } from './arguments.ts';
 import { dictPairs } from './attributes.ts';
 import { TemplateError, typeError, valueError } from './errors.ts';
-import { iterate } from './operators.ts';
+import { iterate, makeRange } from './operators.ts';
 import { toStr } from './print.ts';
 import { Scope } from './runtime.ts';
 import { strftime } from './strftime.ts';
 import { textOf } from './taggedString.ts';
-import { Callable, Dict, Iter, Namespace, PyObject, isInt, typeName } from './values.ts';
+import { Callable, Dict, Namespace, PyObject, isInt, typeName } from './values.ts';
 import type { Kwargs, Value } from './values.ts';
 
 const MAX_RANGE = 100_000;
@@ -29,12 +29,7 @@ function range(args: Value[]): Value {
       `Range too big. The sandbox blocks ranges larger than MAX_RANGE (${MAX_RANGE}).`,
     );
   }
-  const items = Array.from({ length: size }, (_, i) => start + i * step);
-  return new Iter(
-    'range',
-    items,
-    numbers.length === 3 && step !== 1 ? `range(${start}, ${stop}, ${step})` : `range(${start}, ${stop})`,
-  );
+  return makeRange(start, stop, step);
 }
 
 function dict(args: Value[], kwargs: Kwargs): Dict {

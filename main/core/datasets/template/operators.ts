@@ -341,8 +341,8 @@ function sliceIndex(value: Value): number | undefined {
   throw typeError('slice indices must be integers or None or have an __index__ method');
 }
 
-/** Indices that `[start:stop:step]` picks out of `size` items. */
-function sliceIndices(slice: Slice, size: number): number[] {
+/** Where `[start:stop:step]` begins, ends (exclusive) and how far it steps in `size` items. */
+function sliceBounds(slice: Slice, size: number): [start: number, stop: number, step: number] {
   const step = sliceIndex(slice.step) ?? 1;
   if (step === 0) throw valueError('slice step cannot be zero');
   const clamp = (value: number | undefined, fallback: number): number => {
@@ -352,9 +352,27 @@ function sliceIndices(slice: Slice, size: number): number[] {
   };
   const start = clamp(sliceIndex(slice.start), step > 0 ? 0 : size - 1);
   const stop = clamp(sliceIndex(slice.stop), step > 0 ? size : -1);
-  const indices: number[] = [];
-  for (let i = start; step > 0 ? i < stop : i > stop; i += step) indices.push(i);
-  return indices;
+  return [start, stop, step];
+}
+
+function sliceIndices(slice: Slice, size: number): number[] {
+  return rangeItems(...sliceBounds(slice, size));
+}
+
+function rangeItems(start: number, stop: number, step: number): number[] {
+  const size = Math.max(0, Math.ceil((stop - start) / step));
+  return Array.from({ length: size }, (_, i) => start + i * step);
+}
+
+/** Python's `range(start, stop, step)`. */
+export function makeRange(start: number, stop: number, step: number): Iter {
+  const repr = step === 1 ? `range(${start}, ${stop})` : `range(${start}, ${stop}, ${step})`;
+  return new Iter('range', rangeItems(start, stop, step), { repr, bounds: [start, stop, step] });
+}
+
+function sliceRange([from, , by]: readonly [number, number, number], slice: Slice, size: number): Iter {
+  const [start, stop, step] = sliceBounds(slice, size);
+  return makeRange(from + start * by, from + stop * by, by * step);
 }
 
 /** `value[start:stop:step]`. */
@@ -367,23 +385,15 @@ export function getSlice(value: Value, slice: Slice): Value {
       value instanceof Dict ? "unhashable type: 'slice'" : `'${typeName(value)}' object is not subscriptable`,
     );
   }
+  if (value instanceof Iter && value.range) return sliceRange(value.range.bounds, slice, items.length);
   const picked = sliceIndices(slice, items.length).map((i) => items[i] ?? null);
-  if (value instanceof Tuple) return new Tuple(picked);
-  return value instanceof Iter ? new Iter('range', picked, rangeRepr(picked)) : picked;
+  return value instanceof Tuple ? new Tuple(picked) : picked;
 }
 
 function sliceable(value: Value): readonly Value[] | undefined {
   if (Array.isArray(value)) return value;
   if (value instanceof Tuple) return value.items;
   return value instanceof Iter && value.kind === 'range' ? value.peek() : undefined;
-}
-
-function rangeRepr(items: readonly Value[]): string {
-  const [first, second] = items.map(Number);
-  const last = Number(items.at(-1));
-  if (first === undefined) return 'range(0, 0)';
-  const step = second === undefined ? 1 : second - first;
-  return step === 1 ? `range(${first}, ${last + 1})` : `range(${first}, ${last + step}, ${step})`;
 }
 
 function sliceStr(value: Str, slice: Slice): Str {

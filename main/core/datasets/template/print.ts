@@ -77,8 +77,8 @@ function writeDict(builder: StrBuilder, dict: Dict): void {
 }
 
 function writeIter(builder: StrBuilder, value: Iter): void {
-  if (value.repr !== undefined) {
-    builder.addText(value.repr, 0);
+  if (value.range) {
+    builder.addText(value.range.repr, 0);
     return;
   }
   if (value.isOneShot) {

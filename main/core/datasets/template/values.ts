@@ -131,12 +131,13 @@ export class Undefined {
 export class Iter {
   readonly kind: 'generator' | 'dict_items' | 'dict_keys' | 'dict_values' | 'range' | 'reversed';
   #items: Value[];
-  readonly repr: string | undefined;
+  /** How a range is written, and its start, stop and step. */
+  readonly range: { repr: string; bounds: readonly [number, number, number] } | undefined;
 
-  constructor(kind: Iter['kind'], items: Value[], repr?: string) {
+  constructor(kind: Iter['kind'], items: Value[], range?: Iter['range']) {
     this.kind = kind;
     this.#items = items;
-    this.repr = repr;
+    this.range = range;
   }
 
   get isOneShot(): boolean {
