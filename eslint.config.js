@@ -85,6 +85,7 @@ export default tseslint.config(
       'vue/html-indent': 'off',
       'vue/html-closing-bracket-newline': 'off',
       'vue/multi-word-component-names': 'off',
+      'vue/multiline-html-element-content-newline': 'off',
     },
   },
   {
