@@ -27,6 +27,8 @@ export interface MetricChart {
   points?: { step: number; value: number }[];
   from?: 'zero' | 'data';
   format: (value: number) => string;
+  /** Shorter words for the axis; absent: `format`. */
+  axisFormat?: (value: number) => string;
 }
 
 const insets = { left: 56, right: 16, top: 8 };
@@ -82,10 +84,12 @@ export function metricOption(chart: MetricChart): ChartOption {
       axisTick: { show: false },
       axisPointer: { show: false },
       splitLine: { lineStyle: { color: token('line'), width: 1 } },
-      axisLabel: { ...label, formatter: (value: number) => chart.format(value) },
+      axisLabel: { ...label, formatter: chart.axisFormat ?? chart.format },
     },
     series: [
       ...(chart.showsBand === true && length > 0 ? [band(series, color, chart.isLog === true)] : []),
+      // Each value as it came, under the smoothed line: smoothing is drawn over the values, never instead of them.
+      ...(values === series.mean ? [] : [raw(series, color)]),
       {
         type: 'line',
         data: pairs(series.steps, values),
@@ -129,6 +133,16 @@ function pairs(x: ArrayLike<number>, y: ArrayLike<number>): (number | null)[][] 
     const value = y[i] ?? Number.NaN;
     return [x[i] ?? 0, Number.isFinite(value) ? value : null];
   });
+}
+
+function raw(series: SeriesColumns, color: string) {
+  return {
+    type: 'line' as const,
+    silent: true,
+    symbol: 'none',
+    lineStyle: { width: 1, color, opacity: 0.4 },
+    data: pairs(series.steps, series.mean),
+  };
 }
 
 /** One polygon over all points: cheaper than two stacked areas, and right on a log axis too. */
