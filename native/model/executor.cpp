@@ -51,10 +51,17 @@ Executor::~Executor() {
   backend_.release(base_);
 }
 
+MemoryPlan Executor::plan() const {
+  MemoryPlan m = arena_.memory();
+  m.context = backend_.context_bytes();
+  m.total += m.context;
+  return m;
+}
+
 void Executor::allocate() {
   const MemoryPlan m = plan();
   try {
-    base_ = backend_.allocate(m.total);
+    base_ = backend_.allocate(arena_.size());
   } catch (const EngineError& error) {
     char text[320];
     std::snprintf(text, sizeof text,

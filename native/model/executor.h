@@ -39,7 +39,7 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  MemoryPlan plan() const { return arena_.memory(); }
+  MemoryPlan plan() const;  // what the device will hold at the peak
   void allocate();  // throws out_of_memory with the forecast
 
   Parameters& parameters() { return parameters_; }

@@ -41,6 +41,7 @@ class ProfiledBackend final : public Backend {
   std::vector<OpTime> op_times() override { return inner_.op_times(); }
   i64 submissions() const override { return inner_.submissions(); }
   i64 kernels(int graph) const override { return inner_.kernels(graph); }
+  size_t context_bytes() const override { return inner_.context_bytes(); }
   size_t memory_used() const override { return inner_.memory_used(); }
   void scope(const char* phase, int layer) override {
     phase_ = phase;

@@ -205,6 +205,8 @@ class Backend {
   virtual DeviceRoof roof() { return {}; }               // measured at the first call; synchronizes
   virtual i64 submissions() const { return 0; }          // graphs, and kernels outside graphs, submitted so far
   virtual i64 kernels(int graph) const { return 0; }     // kernels that one launch of this graph runs
+  // Device memory that the backend itself takes beside what is allocated: context, code, libraries. For the forecast.
+  virtual size_t context_bytes() const { return 0; }
   virtual size_t memory_used() const { return 0; }       // bytes in use on the device, by everyone; 0: unknown
 
   // ---- embedding, norm, matrix products ---------------------------------------------------------------------------

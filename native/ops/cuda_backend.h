@@ -52,6 +52,7 @@ class CudaBackend final : public Backend {
   DeviceRoof roof() override;
   i64 submissions() const override { return submissions_; }
   i64 kernels(int graph) const override;
+  size_t context_bytes() const override;
   size_t memory_used() const override;
 
   void embedding_fwd(Act* x, const Wgt* table, const Batch& b, i64 H) override;

@@ -351,6 +351,7 @@ Json run_bench(Backend& device, const BenchOptions& o) {
         {"optimizer", m.optimizer},
         {"activations", m.activations},
         {"workspace", m.workspace},
+        {"context", m.context},
         {"total", m.total}}},
       {"ops", op_table(device, backend)}};
   if (o.hash) report["weightHash"] = weight_hash(device, executor.parameters());

@@ -131,6 +131,7 @@ Json Trainer::forecast() const {
             {"optimizer", m.optimizer},
             {"activations", m.activations},
             {"workspace", m.workspace},
+            {"context", m.context},
             {"total", m.total}}}};
 }
 

@@ -96,13 +96,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-__device__ __forceinline__ float fast_exp2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-// max and then sum over the block; slot: one float a warp, distinct for every call between two barriers.
+// The block's maximum, the same in every thread; slot: one float a warp.
 __device__ __forceinline__ float block_max(float v, float* slot) {
   v = warp_max(v);
   if (threadIdx.x % 32 == 0) slot[threadIdx.x / 32] = v;

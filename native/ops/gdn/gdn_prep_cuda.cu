@@ -159,13 +159,15 @@ __device__ __forceinline__ void fill_d_pre(PrepTile& tile, const HeadGradient& h
         for (int c = 0; c < 4; ++c) upstream[i][c] += part[c];
       }
     }
+    float window[kTaps][4];
+#pragma unroll
+    for (int j = 1; j < kTaps; ++j) unpack4(window[j], tile.u[min(warp * kOutputsOfWarp + first + j - 1, kInputs - 1)][lane]);
 #pragma unroll
     for (int i = 0; i < kStep; ++i) {
       const int out = warp * kOutputsOfWarp + first + i;
       if (first + i >= kOutputsOfWarp || out >= kOutputs) break;
-      float window[kTaps][4], pre[4];
-#pragma unroll
-      for (int j = 0; j < kTaps; ++j) unpack4(window[j], tile.u[out + j][lane]);
+      float pre[4];
+      slide(window, tile.u[out + kHalo][lane]);
       convolve(pre, window, w, tile.reach[out]);
       const float4 d = pre_activation_gradient(pre, upstream[i], h.normed);
       tile.d_pre[out][lane] = begin + out < T ? d : float4{0, 0, 0, 0};
@@ -199,30 +201,33 @@ __global__ void __launch_bounds__(kWarps * 32, 3)
   const int first = warp * kTokensOfWarp;
   const int* reach = tile.reach + first;
   float dw[4][kTaps] = {};
+  float4 dp[kTaps];            // d_pre of tokens i .. i + 3
+  float window[kTaps][4] = {};  // u of tokens i - 3 .. i
+#pragma unroll
+  for (int d = 0; d < kHalo; ++d) {
+    dp[d + 1] = tile.d_pre[first + d][lane];
+    slide(window, tile.u[first + d][lane]);
+  }
 #pragma unroll
   for (int i = 0; i < kTokensOfWarp; ++i) {
-    float du[4] = {};
-    float own[4];
 #pragma unroll
-    for (int d = 0; d <= kHalo; ++d) {
-      const float4 dp4 = tile.d_pre[first + i + d][lane];
-      const float dp[4] = {dp4.x, dp4.y, dp4.z, dp4.w};
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        const float tap = d == 0 ? w[c].w : d == 1 ? w[c].z : d == 2 ? w[c].y : w[c].x;
-        if (reach[i + d] >= d) du[c] += tap * dp[c];
-        if (d == 0) own[c] = dp[c];
-      }
-    }
+    for (int d = 0; d < kHalo; ++d) dp[d] = dp[d + 1];
+    dp[kHalo] = tile.d_pre[first + i + kHalo][lane];
+    slide(window, tile.u[first + i + kHalo][lane]);
     if (reach[i] < 0) break;  // past the last token
+    float du[4];
+    const float own[4] = {dp[0].x, dp[0].y, dp[0].z, dp[0].w};
+    const auto component = [&](int d, int c) { return c == 0 ? dp[d].x : c == 1 ? dp[d].y : c == 2 ? dp[d].z : dp[d].w; };
 #pragma unroll
-    for (int d = 0; d <= kHalo; ++d) {
-      float u[4];
-      unpack4(u, tile.u[first + i + kHalo - d][lane]);
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        if (reach[i] >= d) dw[c][kHalo - d] += own[c] * u[c];
-      }
+    for (int c = 0; c < 4; ++c) {
+      du[c] = w[c].w * own[c];
+      if (reach[i + 1] >= 1) du[c] += w[c].z * component(1, c);
+      if (reach[i + 2] >= 2) du[c] += w[c].y * component(2, c);
+      if (reach[i + 3] >= 3) du[c] += w[c].x * component(3, c);
+      dw[c][3] += own[c] * window[3][c];
+      if (reach[i] >= 1) dw[c][2] += own[c] * window[2][c];
+      if (reach[i] >= 2) dw[c][1] += own[c] * window[1][c];
+      if (reach[i] >= 3) dw[c][0] += own[c] * window[0][c];
     }
     store4<kWide>(p.dproj + (begin + first + i) * row + channel, du);
   }

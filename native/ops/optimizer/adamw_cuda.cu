@@ -7,7 +7,7 @@ namespace tessera {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr i64 kBlockElements = 8192;  // four vectors of 8 a thread
+constexpr i64 kBlockElements = 32768;  // sixteen vectors of 8 a thread: its share of the set-up is small
 constexpr int kSegmentsPerLaunch = 32;
 
 struct Segments {
@@ -25,8 +25,7 @@ struct Betas {
 struct Factors {
   Betas betas;
   float grad_scale, decay, step_size, inv_sqrt_bias2;
-  std::uint32_t seed;
-  i32 step;
+  std::uint32_t key;
 };
 
 // p <- p (1 - lr wd) - lr (m / bias1) / (sqrt(v / bias2) + eps); 1 - lr wd itself would lose the digits of lr wd
@@ -57,25 +56,19 @@ __device__ __forceinline__ void store_vector(T* p, const float (&v)[8], const st
   if constexpr (sizeof(T) == 4) {
     reinterpret_cast<float4*>(p)[0] = make_float4(v[0], v[1], v[2], v[3]);
     reinterpret_cast<float4*>(p)[1] = make_float4(v[4], v[5], v[6], v[7]);
-  } else {
-    alignas(16) T out[8];
+  } else if constexpr (kStochastic) {
+    unsigned words[4];
 #pragma unroll
-    for (int c = 0; c < 8; ++c) out[c] = narrowed<T, kStochastic>(v[c], random[c] >> shift);
-    *reinterpret_cast<uint4*>(p) = *reinterpret_cast<const uint4*>(out);
+    for (int i = 0; i < 4; ++i) {
+      const unsigned lo = round_stochastic_bits(__float_as_uint(v[2 * i]), random[2 * i] >> shift);
+      const unsigned hi = round_stochastic_bits(__float_as_uint(v[2 * i + 1]), random[2 * i + 1] >> shift);
+      words[i] = __byte_perm(lo, hi, 0x7632);  // the upper halves
+    }
+    *reinterpret_cast<uint4*>(p) = make_uint4(words[0], words[1], words[2], words[3]);
+  } else {
+    store8(p, v);
   }
 }
-
-// The keys of a block's elements, whose numbers may cross one multiple of 2^32.
-struct BlockKeys {
-  std::uint32_t high, key, next;
-  __device__ BlockKeys(const Factors& f, i64 first)
-      : high(static_cast<std::uint32_t>(first >> 32)),
-        key(rounding_key(f.seed, f.step, high)),
-        next(rounding_key(f.seed, f.step, high + 1)) {}
-  __device__ __forceinline__ std::uint32_t bits(i64 element) const {
-    return rounding_bits(static_cast<std::uint32_t>(element >> 32) == high ? key : next, static_cast<std::uint32_t>(element));
-  }
-};
 
 template <typename Param, typename Grad, typename State, bool kMaster, bool kStochastic>
 __device__ __forceinline__ void update_segment(const AdamSegment& s, i64 begin, i64 end, const Factors& f) {
@@ -84,7 +77,6 @@ __device__ __forceinline__ void update_segment(const AdamSegment& s, i64 begin, 
   State *m = static_cast<State*>(s.m), *v = static_cast<State*>(s.v);
   const size_t address = reinterpret_cast<size_t>(param) | reinterpret_cast<size_t>(grad) | reinterpret_cast<size_t>(m) |
                          reinterpret_cast<size_t>(v) | reinterpret_cast<size_t>(s.master);
-  const BlockKeys key(f, s.rng_offset + begin);
   const i64 vectors_end = (address & 15) == 0 ? begin + (end - begin) / 8 * 8 : begin;
 #pragma unroll 2
   for (i64 i = begin + threadIdx.x * 8; i < vectors_end; i += kThreads * 8) {
@@ -98,7 +90,7 @@ __device__ __forceinline__ void update_segment(const AdamSegment& s, i64 begin, 
 #pragma unroll
     for (int c = 0; c < 8; ++c) {
       update(pv[c], mv[c], vv[c], gv[c], f);
-      if constexpr (kStochastic) random[c] = key.bits(s.rng_offset + i + c);
+      if constexpr (kStochastic) random[c] = rounding_bits(f.key, s.rng_offset + i + c);
     }
     if constexpr (kMaster) store_vector<float, false>(s.master + i, pv, random, 0);
     store_vector<Param, kStochastic && !kMaster>(param + i, pv, random, 0);
@@ -109,7 +101,7 @@ __device__ __forceinline__ void update_segment(const AdamSegment& s, i64 begin, 
     float pv = kMaster ? s.master[i] : static_cast<float>(param[i]);
     float mv = static_cast<float>(m[i]), vv = static_cast<float>(v[i]);
     update(pv, mv, vv, static_cast<float>(grad[i]), f);
-    const std::uint32_t random = kStochastic ? key.bits(s.rng_offset + i) : 0;
+    const std::uint32_t random = kStochastic ? rounding_bits(f.key, s.rng_offset + i) : 0;
     if constexpr (kMaster) s.master[i] = pv;
     param[i] = narrowed<Param, kStochastic && !kMaster>(pv, random);
     m[i] = narrowed<State, kStochastic>(mv, random >> 16);
@@ -132,8 +124,7 @@ __global__ void __launch_bounds__(kThreads)
   f.decay = scalars->lr * segment.weight_decay;
   f.step_size = scalars->lr / scalars->bias1;
   f.inv_sqrt_bias2 = 1.0f / sqrtf(scalars->bias2);
-  f.seed = scalars->seed;
-  f.step = scalars->step;
+  f.key = rounding_key(scalars->seed, scalars->step);
   update_segment<Param, Grad, State, kMaster, kStochastic>(segment, begin, min(segment.count, begin + kBlockElements), f);
 }
 

@@ -20,30 +20,32 @@ TESSERA_HOST_DEVICE std::uint64_t mix64(std::uint64_t z) {
   return z ^ (z >> 31);
 }
 
-// The key of 2^32 elements, those that share their upper bits `high`, in one step.
-TESSERA_HOST_DEVICE std::uint32_t rounding_key(std::uint32_t seed, std::int32_t step, std::uint32_t high) {
-  const std::uint64_t mixed = mix64((std::uint64_t{seed} << 32 | static_cast<std::uint32_t>(step)) + 0x9e3779b97f4a7c15ull);
-  return static_cast<std::uint32_t>(mix64(mixed + high) >> 32);
+TESSERA_HOST_DEVICE std::uint32_t rounding_key(std::uint32_t seed, std::int32_t step) {
+  const std::uint64_t both = std::uint64_t{seed} << 32 | static_cast<std::uint32_t>(step);
+  return static_cast<std::uint32_t>(mix64(both + 0x9e3779b97f4a7c15ull) >> 32);
 }
 
-// 32 bits for one element, by Wellons' two-round hash of low bias. Parameter and v take the lower half, m the upper:
-// each rounding alone is unbiased, which is all that is asked of them.
-TESSERA_HOST_DEVICE std::uint32_t rounding_bits(std::uint32_t key, std::uint32_t low) {
-  std::uint32_t x = low * 0x9e3779b9u + key;
+// 32 bits for one element, by Wellons' two-round hash of low bias. Parameter and v take the lower half, m the upper, and
+// elements 2^32 apart share them: each rounding alone is unbiased, which is all that is asked of it.
+TESSERA_HOST_DEVICE std::uint32_t rounding_bits(std::uint32_t key, std::int64_t element) {
+  std::uint32_t x = static_cast<std::uint32_t>(element) * 0x9e3779b9u + key;
   x = (x ^ (x >> 16)) * 0x7feb352du;
   x = (x ^ (x >> 15)) * 0x846ca68bu;
   return x ^ (x >> 16);
 }
 
-// The bf16 pattern below or above u's value, the nearer the likelier; random: 16 bits. NaN and infinity stay
-// what they are, and a finite value never becomes infinite.
+// fp32 bits whose upper half is the bf16 below or above the value, the nearer the likelier; random: its lower 16 bits
+// count. NaN and infinity stay what they are, and a finite value never becomes infinite.
+TESSERA_HOST_DEVICE std::uint32_t round_stochastic_bits(std::uint32_t bits, std::uint32_t random) {
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  const std::uint32_t kept = magnitude > 0x7f800000u ? bits | 0x400000u : bits;
+  return magnitude >= 0x7f7f0000u ? kept : bits + (random & 0xffffu);
+}
+
 TESSERA_HOST_DEVICE std::uint16_t round_stochastic(float value, std::uint32_t random) {
   std::uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
-  const std::uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);
-  if (magnitude >= 0x7f7f0000u) return static_cast<std::uint16_t>(bits >> 16);
-  return static_cast<std::uint16_t>((bits + (random & 0xffffu)) >> 16);
+  return static_cast<std::uint16_t>(round_stochastic_bits(bits, random) >> 16);
 }
 
 }  // namespace tessera

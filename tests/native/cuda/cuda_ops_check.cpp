@@ -432,7 +432,7 @@ void OpsCheck::adamw_case(OptimizerMode mode) {
     for (i64 i = 0; i < count; ++i) {
       double pp = before_p[i], mm = before_m[i], vv = before_v[i];
       update(pp, mm, vv, g[i], 0.01);
-      const std::uint32_t bits = rounding_bits(rounding_key(99, step, 0), static_cast<std::uint32_t>(1000 + i));
+      const std::uint32_t bits = rounding_bits(rounding_key(99, step), 1000 + i);
       apart += bf16_to_f32(round_stochastic(static_cast<float>(pp), bits)) != after[i];
     }
   }
@@ -471,7 +471,7 @@ void OpsCheck::rounding_bias() {
   double sum = 0.0;
   const int draws = 1000000;
   for (int i = 0; i < draws; ++i) {
-    sum += bf16_to_f32(round_stochastic(value, rounding_bits(rounding_key(7, 3, 0), static_cast<std::uint32_t>(i))));
+    sum += bf16_to_f32(round_stochastic(value, rounding_bits(rounding_key(7, 3), i)));
   }
   const double share = (sum / draws - 1.0) * 128, sigma = std::sqrt(0.3 * 0.7 / draws);
   report_.verdict("stochastic rounding is unbiased", std::abs(share - 0.3) < 3 * sigma,
