@@ -38,6 +38,15 @@ if (work === undefined) throw new Error('usage: teachModel.ts WORK-FOLDER [--eng
 const engine = options.engine ?? join(root, 'build', 'tessera-engine');
 const at = (...names: string[]) => join(work, ...names);
 
+interface EngineEvent {
+  event: string;
+  step: number;
+  steps: number;
+  loss: number;
+  message?: string;
+  reason?: string;
+}
+
 interface Curve {
   step: number;
   loss?: number;
@@ -45,8 +54,7 @@ interface Curve {
 }
 
 await prepare();
-const curve = await teach();
-publish(curve);
+publish(await teach());
 
 async function prepare(): Promise<void> {
   if (existsSync(at('recipe.json'))) return;

@@ -158,13 +158,13 @@ export const calculations: Record<string, Calculation> = {
   },
 
   running(random) {
-    const [watts, hours, cents] = [draw(random, 5, 1500, 5), draw(random, 1, 12), draw(random, 20, 42)];
+    const [watts, hours, cents] = [draw(random, 5, 1500, 5), draw(random, 2, 12), draw(random, 20, 42)];
     const kilowattHours = (watts * hours * 30) / 1000;
     return turns(
       say(
         random,
         `What does it cost to run ${watts} watts for ${hours} hours a day?`,
-        `A machine of ${watts} watts runs ${hours} ${hours === 1 ? 'hour' : 'hours'} every day. What do I pay?`,
+        `A machine of ${watts} watts runs ${hours} hours every day. What do I pay?`,
       ),
       `In a month of 30 days that is ${watts} × ${hours} × 30 ÷ 1000, or ${num(kilowattHours, 1)} kilowatt hours. What is your price?`,
       `${cents} cents for each.`,
@@ -199,13 +199,21 @@ export const calculations: Record<string, Calculation> = {
   },
 
   mixture(random) {
-    const [parts, litres] = [random.pick([25, 30, 40, 50]), draw(random, 1, 10, 0.5)];
+    const [parts, litres] = [random.pick([25, 30, 40, 50]), draw(random, 1.5, 10, 0.5)];
     const oil = (litres * 1000) / parts;
+    const [question, answer] = random.pick([
+      [
+        'Does it hurt to add more?',
+        'A little too much smokes and fouls the plug; too little ruins the piston.',
+      ],
+      ['What if I forget it?', 'Without oil the engine seizes within minutes.'],
+      ['Which goes in first?', 'Oil first, then half the petrol, shake, then the rest.'],
+    ] as const);
     return turns(
-      `My ${random.pick(['chainsaw', 'brush cutter', 'hedge trimmer', 'outboard'])} wants petrol and oil at ${parts} to 1. How much oil for ${num(litres)} ${litres === 1 ? 'litre' : 'litres'}?`,
+      `My ${random.pick(['chainsaw', 'brush cutter', 'hedge trimmer', 'outboard'])} wants petrol and oil at ${parts} to 1. How much oil for ${num(litres)} litres?`,
       `${num(litres * 1000)} millilitres divided by ${parts} is ${num(oil, 0)} millilitres of oil.`,
-      say(random, 'Does it hurt to add more?', 'What if I forget it?', 'Which goes in first?'),
-      `${say(random, 'A little too much smokes and fouls the plug; too little ruins the piston.', 'Without oil the engine seizes within minutes.', 'Oil first, then half the petrol, shake, then the rest.')} So measure those ${num(oil, 0)} ml with a cup.`,
+      question,
+      `${answer} So measure those ${num(oil, 0)} ml with a cup.`,
     );
   },
 
@@ -267,7 +275,7 @@ export const calculations: Record<string, Calculation> = {
 
   rows(random) {
     const [row, spacing, rows] = [
-      draw(random, 1, 6, 0.5),
+      draw(random, 1.5, 6, 0.5),
       random.pick([4, 5, 10, 15, 20, 25, 30, 40]),
       draw(random, 2, 8),
     ];
@@ -341,7 +349,7 @@ export const calculations: Record<string, Calculation> = {
   },
 
   hoist(random) {
-    const [load, parts, lift] = [draw(random, 40, 400, 10), draw(random, 2, 6), draw(random, 1, 5, 0.5)];
+    const [load, parts, lift] = [draw(random, 40, 400, 10), draw(random, 2, 6), draw(random, 1.5, 5, 0.5)];
     return turns(
       `I hoist ${load} kilos with a tackle that has ${parts} ropes at the load. How heavy does it feel?`,
       `Each rope carries a part: ${load} ÷ ${parts} is ${num(load / parts, 1)} kilos. With friction reckon on ${num((load / parts) * 1.2, 0)}.`,
@@ -444,10 +452,10 @@ export const calculations: Record<string, Calculation> = {
 
   scale(random) {
     const [scale, centimetres] = [random.pick([5, 10, 20, 25, 50, 100]), draw(random, 2, 28, 0.5)];
-    const real = draw(random, 1, 9, 0.5);
+    const real = draw(random, 1.5, 9, 0.5);
     return turns(
       `On a plan of 1 to ${scale} a wall is ${num(centimetres)} centimetres long. How long is it really?`,
-      `${num(centimetres)} × ${scale} is ${num(centimetres * scale)} centimetres, or ${num((centimetres * scale) / 100, 2)} metres.`,
+      `${num(centimetres)} × ${scale} is ${num(centimetres * scale)} centimetres, or ${num((centimetres * scale) / 100, 2)} ${centimetres * scale === 100 ? 'metre' : 'metres'}.`,
       `And how do I draw ${num(real)} metres?`,
       `${num(real * 100)} ÷ ${scale}: a line of ${num((real * 100) / scale, 1)} centimetres on a sheet at 1 to ${scale}.`,
     );

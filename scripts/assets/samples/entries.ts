@@ -69,7 +69,7 @@ const areas: Record<string, Partial<Questions>> = {
   },
   bicycle: {
     for: { first: ['What does {x} do?', 'Explain {x} to me.'], later: ['And {x}?'] },
-    how: { first: ['How do I deal with {x} myself?'], later: ['How do I do that at home?'] },
+    how: { first: ['How do I deal with {x} myself?'], later: ['How do I work on it?'] },
     care: { first: ['How do I look after {x}?'], later: ['How do I keep it going?'] },
   },
   knots: {
