@@ -25,10 +25,7 @@ const systemPrompts = [
 
 /** Two answers are the same when they differ only in case, white space or punctuation. */
 function normalise(answer: string): string {
-  return answer
-    .toLowerCase()
-    .replace(/[^\p{L}\p{N}]+/gu, ' ')
-    .trim();
+  return answer.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '');
 }
 
 function answersOf({ messages }: Chat): string[] {
