@@ -79,6 +79,13 @@ function knownKeys(path: string[]): string[] {
   return Object.keys(shape);
 }
 
+const rivals: Readonly<Record<string, string>> = {
+  steps: 'epochs',
+  epochs: 'steps',
+  evalShare: 'evalDataset',
+  evalDataset: 'evalShare',
+};
+
 function applySetting(recipe: Record<string, unknown>, setting: string): void {
   const equals = setting.indexOf('=');
   const keys = setting.slice(0, equals).split('.');
@@ -97,6 +104,9 @@ function applySetting(recipe: Record<string, unknown>, setting: string): void {
       throw new TesseraError('badRecipe', `--set ${setting}: '${key}' holds a value, not keys`);
     target = next as Record<string, unknown>;
   }
+  // Of two that exclude each other, the one that is set replaces the one in the file.
+  const rival = keys.length === 0 ? rivals[last] : undefined;
+  if (rival !== undefined) Reflect.deleteProperty(recipe, rival);
   target[last] = parse(setting.slice(equals + 1), { schema: 'core' }) as unknown;
 }
 

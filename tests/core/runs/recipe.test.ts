@@ -51,6 +51,9 @@ describe('loadRecipe', () => {
     expect(recipe.optimizer.betas).toEqual([0.9, 0.99]);
     expect(recipe.steps).toBe(7);
     expect(recipe.epochs).toBeUndefined();
+    const swapped = loadRecipe(recipeFile('model: /m\ndataset: d\nepochs: 3\n'), ['steps=7']);
+    expect(swapped).toMatchObject({ steps: 7 });
+    expect(swapped.epochs).toBeUndefined();
   });
 
   it('refuses an unknown key by name and suggests the one that was meant', () => {

@@ -1,0 +1,209 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RunDetail, RunSummary } from '../../main/contract/runs.ts';
+import { coreOf, tessera, tesseraJson, untilRun, workshop, type Workshop } from './workshop.ts';
+
+let shop: Workshop;
+beforeAll(async () => {
+  shop = await workshop();
+});
+afterAll(async () => {
+  await shop.close();
+});
+
+const show = async (id: string) => (await tesseraJson<{ run: RunDetail }>(shop, ['runs', 'show', id])).run;
+const train = (...args: string[]) => tesseraJson<{ run: RunSummary }>(shop, ['train', shop.recipe, ...args]);
+
+describe('a run', { timeout: 120_000 }, () => {
+  it('says beforehand what it will do, then does exactly that', async () => {
+    const preflight = await tesseraJson<{ ok: boolean; steps: number; memory: Record<string, number> }>(shop, [
+      'train',
+      shop.recipe,
+      '--dry-run',
+      ...['--set', 'evalShare=0.2'],
+    ]);
+    expect(preflight.ok).toBe(true);
+    expect(preflight.memory.total).toBeGreaterThan(0);
+    const { run } = await train('--set', 'evalShare=0.2');
+    expect(run.status).toBe('completed');
+    expect(run.steps).toBe(preflight.steps);
+    expect(run.lastLoss).toBeLessThan(run.firstLoss ?? 0);
+    expect(run.evalLossAfter).toBeLessThan(run.evalLossBefore ?? 0);
+    expect(run.tokensPerSecond).toBeGreaterThan(0);
+
+    const detail = await show(run.id);
+    expect(detail.recipe).toMatchObject({ packing: { strategy: 'best-fit', seed: 0 }, evalShare: 0.2 });
+    expect(detail.events.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['eval', 'checkpoint', 'done']));
+    expect(detail.kernels.length).toBeGreaterThan(5);
+    const { runs } = await tesseraJson<{ runs: RunSummary[] }>(shop, ['runs', 'list']);
+    expect(runs.map(({ id }) => id)).toContain(run.id);
+  });
+
+  it('exports a model that loads again, generates, and reports in one page', async () => {
+    const { run } = await train('--set', 'steps=2');
+    const folder = join(shop.folder, 'exported');
+    const { files } = await tesseraJson<{ files: string[] }>(shop, ['export', run.id, folder]);
+    expect(files).toEqual(expect.arrayContaining(['config.json', 'model.safetensors', 'tokenizer.json']));
+    expect(files.some((file) => /optimizer|state|manifest/.test(file))).toBe(false);
+    const answer = await tesseraJson<{ text: string }>(shop, ['generate', folder, '--prompt', 'Hello', '--tokens', '5']);
+    expect(typeof answer.text).toBe('string');
+    const same = await tesseraJson<{ text: string }>(shop, ['generate', run.id, '--prompt', 'Hello', '--tokens', '5']);
+    expect(same).toEqual(answer);
+    const page = join(shop.folder, 'report.html');
+    await tesseraJson(shop, ['runs', 'report', run.id, '--out', page]);
+    const html = readFileSync(page, 'utf8');
+    expect(html).toContain('<svg');
+    expect(html).not.toMatch(/https?:|<script|<link|url\(/);
+  });
+
+  it('goes on to the bit after a stop: the same losses as without', async () => {
+    const whole = await train('--set', 'steps=12');
+    const core = await coreOf(shop);
+    const { run } = (await train('--set', 'steps=12', '--detach'));
+    await untilRun(core, run.id, ({ steps }) => steps >= 3);
+    const stopped = await tesseraJson<{ run: RunSummary }>(shop, ['stop', run.id]);
+    expect(['stopped', 'completed']).toContain(stopped.run.status);
+    const resumed =
+      stopped.run.status === 'completed' ? stopped : await tesseraJson<{ run: RunSummary }>(shop, ['resume', run.id]);
+    expect(resumed.run).toMatchObject({ status: 'completed', steps: 12 });
+    const { series } = await core.call('runs:series', { ids: [whole.run.id, run.id], metric: 'loss' });
+    expect([...(series[1]?.mean ?? [])]).toEqual([...(series[0]?.mean ?? [0])]);
+    core.close();
+  });
+
+  it('pauses, saves on request and goes on', async () => {
+    const core = await coreOf(shop);
+    const { run } = await train('--set', 'steps=200', '--detach');
+    await untilRun(core, run.id, ({ steps }) => steps >= 1);
+    expect((await tesseraJson<{ run: RunSummary }>(shop, ['pause', run.id])).run.status).toBe('paused');
+    const { steps } = (await show(run.id));
+    await new Promise((done) => setTimeout(done, 500));
+    expect((await show(run.id)).steps).toBe(steps);
+    await tesseraJson(shop, ['resume', run.id, '--detach']);
+    await tesseraJson(shop, ['checkpoint', run.id]);
+    expect((await show(run.id)).checkpointStep).toBeGreaterThanOrEqual(steps);
+    expect((await tesseraJson<{ run: RunSummary }>(shop, ['stop', run.id])).run.status).toBe('stopped');
+    core.close();
+  });
+});
+
+describe('when something dies', { timeout: 120_000 }, () => {
+  const longRun = async () => {
+    const { run } = await train('--set', 'steps=400', '--set', 'checkpoint.everySteps=2', '--detach');
+    const core = await coreOf(shop);
+    await untilRun(core, run.id, ({ steps }) => steps >= 3);
+    return { core, id: run.id };
+  };
+  const enginePid = (id: string) => {
+    const { engine } = shop.row(id);
+    return (JSON.parse(engine ?? '{}') as { pid: number }).pid;
+  };
+
+  it('marks the run failed with the reason when its engine is killed; the core lives, resume works', async () => {
+    const { core, id } = await longRun();
+    const { pid } = await core.call('system:info', {});
+    process.kill(enginePid(id), 'SIGKILL');
+    const failed = await untilRun(core, id, ({ status }) => status === 'failed');
+    expect(failed.reason).toContain('SIGKILL');
+    expect((await core.call('system:info', {})).pid).toBe(pid);
+    await tesseraJson(shop, ['resume', id, '--detach']);
+    const going = await untilRun(core, id, ({ status, steps }) => status === 'running' && steps > failed.steps);
+    expect(going.reason).toBeUndefined();
+    await tesseraJson(shop, ['stop', id]);
+    core.close();
+  });
+
+  it('leaves no orphan when the core is killed: the engine saves, the next core marks the run, resume works', async () => {
+    const { core, id } = await longRun();
+    const engine = enginePid(id);
+    const { pid } = await core.call('system:info', {});
+    process.kill(pid, 'SIGKILL');
+    await core.closed;
+    const next = await coreOf(shop);
+    const marked = await untilRun(next, id, ({ status }) => status === 'stopped');
+    expect(marked.reason).toContain('the core died');
+    expect(() => process.kill(engine, 0)).toThrow();
+    await tesseraJson(shop, ['resume', id, '--detach']);
+    await untilRun(next, id, ({ status, steps }) => status === 'running' && steps > marked.steps);
+    await tesseraJson(shop, ['stop', id]);
+    next.close();
+  });
+
+  it('goes on without the command that started it', async () => {
+    const child = spawn(process.execPath, ['main/cli/main.ts', 'train', shop.recipe, '--set', 'steps=300', '--home', shop.home], {
+      env: shop.env,
+    });
+    const core = await coreOf(shop);
+    const { runs } = await untilList(core, ({ runs: list }) => list[0]?.status === 'running' && list[0].steps >= 1);
+    child.kill('SIGKILL');
+    const id = runs[0]?.id ?? '';
+    const at = (await core.call('runs:show', { id })).run.steps;
+    await untilRun(core, id, ({ steps }) => steps > at + 2);
+    await tesseraJson(shop, ['stop', id]);
+    core.close();
+  });
+
+  it('stops, saved, on Ctrl-C of an attached train', async () => {
+    const child = spawn(process.execPath, ['main/cli/main.ts', 'train', shop.recipe, '--set', 'steps=300', '--json', '--home', shop.home], {
+      env: shop.env,
+    });
+    let out = '';
+    child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
+    const core = await coreOf(shop);
+    await untilList(core, ({ runs }) => runs[0]?.status === 'running' && runs[0].steps >= 2);
+    child.kill('SIGINT');
+    await new Promise((done) => child.once('close', done));
+    const { run } = JSON.parse(out) as { run: RunSummary };
+    expect(run.status).toBe('stopped');
+    expect((await show(run.id)).checkpointStep).toBe(run.steps);
+    core.close();
+  });
+
+  async function untilList(
+    core: Awaited<ReturnType<typeof coreOf>>,
+    holds: (list: { runs: RunSummary[] }) => boolean,
+  ): Promise<{ runs: RunSummary[] }> {
+    for (;;) {
+      const list = await core.call('runs:list', {});
+      if (holds(list)) return list;
+      await new Promise((done) => setTimeout(done, 100));
+    }
+  }
+});
+
+describe('bad input', { timeout: 120_000 }, () => {
+  const failure = async (args: string[]) => {
+    const { code, out } = await tessera(shop, [...args, '--json']);
+    return { code, ...(JSON.parse(out) as { error: { code: string; message: string; hint?: string } }) };
+  };
+
+  it('names the key, the file or the field', async () => {
+    expect(await failure(['train', shop.recipe, '--set', 'packing.bugdet=3'])).toMatchObject({
+      code: 1,
+      error: { code: 'badRecipe', hint: "Did you mean 'budget'?" },
+    });
+    expect((await failure(['train', shop.recipe, '--set', 'packing.budget=0'])).error.message).toContain('packing.budget');
+    expect((await failure(['train', shop.recipe, '--set', 'dataset=/no/such.jsonl'])).error.message).toContain('/no/such.jsonl');
+    expect((await failure(['train', shop.recipe, '--set', 'model=/no/such'])).error.message).toContain('/no/such');
+    expect((await failure(['runs', 'show', 'nothing'])).error.code).toBe('noRun');
+    expect((await failure(['train'])).code).toBe(2);
+  });
+
+  it('refuses a model that cannot be trained, by name', async () => {
+    const broken = join(shop.folder, 'broken');
+    mkdirSync(broken);
+    for (const file of ['tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja']) {
+      const source = join(shop.model, file);
+      if (existsSync(source)) writeFileSync(join(broken, file), readFileSync(source));
+    }
+    const config = JSON.parse(readFileSync(join(shop.model, 'config.json'), 'utf8')) as object;
+    writeFileSync(join(broken, 'config.json'), JSON.stringify({ ...config, model_type: 'llama' }));
+    expect((await failure(['train', shop.recipe, '--set', `model=${broken}`])).error.message).toContain('llama');
+    writeFileSync(join(broken, 'config.json'), JSON.stringify(config));
+    const weights = readFileSync(join(shop.model, 'model.safetensors'));
+    writeFileSync(join(broken, 'model.safetensors'), weights.subarray(0, weights.length / 2));
+    expect((await failure(['train', shop.recipe, '--set', `model=${broken}`])).error.message).toContain('model.safetensors');
+  });
+});
