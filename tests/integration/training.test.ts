@@ -18,12 +18,10 @@ const train = (...args: string[]) => tesseraJson<{ run: RunSummary }>(shop, ['tr
 
 describe('a run', { timeout: 120_000 }, () => {
   it('says beforehand what it will do, then does exactly that', async () => {
-    const preflight = await tesseraJson<{ ok: boolean; steps: number; memory: Record<string, number> }>(shop, [
-      'train',
-      shop.recipe,
-      '--dry-run',
-      ...['--set', 'evalShare=0.2'],
-    ]);
+    const preflight = await tesseraJson<{ ok: boolean; steps: number; memory: Record<string, number> }>(
+      shop,
+      ['train', shop.recipe, '--dry-run', ...['--set', 'evalShare=0.2']],
+    );
     expect(preflight.ok).toBe(true);
     expect(preflight.memory.total).toBeGreaterThan(0);
     const { run } = await train('--set', 'evalShare=0.2');
@@ -35,7 +33,9 @@ describe('a run', { timeout: 120_000 }, () => {
 
     const detail = await show(run.id);
     expect(detail.recipe).toMatchObject({ packing: { strategy: 'best-fit', seed: 0 }, evalShare: 0.2 });
-    expect(detail.events.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['eval', 'checkpoint', 'done']));
+    expect(detail.events.map(({ kind }) => kind)).toEqual(
+      expect.arrayContaining(['eval', 'checkpoint', 'done']),
+    );
     expect(detail.kernels.length).toBeGreaterThan(5);
     const { runs } = await tesseraJson<{ runs: RunSummary[] }>(shop, ['runs', 'list']);
     expect(runs.map(({ id }) => id)).toContain(run.id);
@@ -47,9 +47,23 @@ describe('a run', { timeout: 120_000 }, () => {
     const { files } = await tesseraJson<{ files: string[] }>(shop, ['export', run.id, folder]);
     expect(files).toEqual(expect.arrayContaining(['config.json', 'model.safetensors', 'tokenizer.json']));
     expect(files.some((file) => /optimizer|state|manifest/.test(file))).toBe(false);
-    const answer = await tesseraJson<{ text: string }>(shop, ['generate', folder, '--prompt', 'Hello', '--tokens', '5']);
+    const answer = await tesseraJson<{ text: string }>(shop, [
+      'generate',
+      folder,
+      '--prompt',
+      'Hello',
+      '--tokens',
+      '5',
+    ]);
     expect(typeof answer.text).toBe('string');
-    const same = await tesseraJson<{ text: string }>(shop, ['generate', run.id, '--prompt', 'Hello', '--tokens', '5']);
+    const same = await tesseraJson<{ text: string }>(shop, [
+      'generate',
+      run.id,
+      '--prompt',
+      'Hello',
+      '--tokens',
+      '5',
+    ]);
     expect(same).toEqual(answer);
     const page = join(shop.folder, 'report.html');
     await tesseraJson(shop, ['runs', 'report', run.id, '--out', page]);
@@ -61,12 +75,14 @@ describe('a run', { timeout: 120_000 }, () => {
   it('goes on to the bit after a stop: the same losses as without', async () => {
     const whole = await train('--set', 'steps=12');
     const core = await coreOf(shop);
-    const { run } = (await train('--set', 'steps=12', '--detach'));
+    const { run } = await train('--set', 'steps=12', '--detach');
     await untilRun(core, run.id, ({ steps }) => steps >= 3);
     const stopped = await tesseraJson<{ run: RunSummary }>(shop, ['stop', run.id]);
     expect(['stopped', 'completed']).toContain(stopped.run.status);
     const resumed =
-      stopped.run.status === 'completed' ? stopped : await tesseraJson<{ run: RunSummary }>(shop, ['resume', run.id]);
+      stopped.run.status === 'completed'
+        ? stopped
+        : await tesseraJson<{ run: RunSummary }>(shop, ['resume', run.id]);
     expect(resumed.run).toMatchObject({ status: 'completed', steps: 12 });
     const { series } = await core.call('runs:series', { ids: [whole.run.id, run.id], metric: 'loss' });
     expect([...(series[1]?.mean ?? [])]).toEqual([...(series[0]?.mean ?? [0])]);
@@ -78,7 +94,7 @@ describe('a run', { timeout: 120_000 }, () => {
     const { run } = await train('--set', 'steps=200', '--detach');
     await untilRun(core, run.id, ({ steps }) => steps >= 1);
     expect((await tesseraJson<{ run: RunSummary }>(shop, ['pause', run.id])).run.status).toBe('paused');
-    const { steps } = (await show(run.id));
+    const { steps } = await show(run.id);
     await new Promise((done) => setTimeout(done, 500));
     expect((await show(run.id)).steps).toBe(steps);
     await tesseraJson(shop, ['resume', run.id, '--detach']);
@@ -109,7 +125,11 @@ describe('when something dies', { timeout: 120_000 }, () => {
     expect(failed.reason).toContain('SIGKILL');
     expect((await core.call('system:info', {})).pid).toBe(pid);
     await tesseraJson(shop, ['resume', id, '--detach']);
-    const going = await untilRun(core, id, ({ status, steps }) => status === 'running' && steps > failed.steps);
+    const going = await untilRun(
+      core,
+      id,
+      ({ status, steps }) => status === 'running' && steps > failed.steps,
+    );
     expect(going.reason).toBeUndefined();
     await tesseraJson(shop, ['stop', id]);
     core.close();
@@ -132,11 +152,18 @@ describe('when something dies', { timeout: 120_000 }, () => {
   });
 
   it('goes on without the command that started it', async () => {
-    const child = spawn(process.execPath, ['main/cli/main.ts', 'train', shop.recipe, '--set', 'steps=300', '--home', shop.home], {
-      env: shop.env,
-    });
+    const child = spawn(
+      process.execPath,
+      ['main/cli/main.ts', 'train', shop.recipe, '--set', 'steps=300', '--home', shop.home],
+      {
+        env: shop.env,
+      },
+    );
     const core = await coreOf(shop);
-    const { runs } = await untilList(core, ({ runs: list }) => list[0]?.status === 'running' && list[0].steps >= 1);
+    const { runs } = await untilList(
+      core,
+      ({ runs: list }) => list[0]?.status === 'running' && list[0].steps >= 1,
+    );
     child.kill('SIGKILL');
     const id = runs[0]?.id ?? '';
     const at = (await core.call('runs:show', { id })).run.steps;
@@ -146,9 +173,13 @@ describe('when something dies', { timeout: 120_000 }, () => {
   });
 
   it('stops, saved, on Ctrl-C of an attached train', async () => {
-    const child = spawn(process.execPath, ['main/cli/main.ts', 'train', shop.recipe, '--set', 'steps=300', '--json', '--home', shop.home], {
-      env: shop.env,
-    });
+    const child = spawn(
+      process.execPath,
+      ['main/cli/main.ts', 'train', shop.recipe, '--set', 'steps=300', '--json', '--home', shop.home],
+      {
+        env: shop.env,
+      },
+    );
     let out = '';
     child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
     const core = await coreOf(shop);
@@ -184,9 +215,15 @@ describe('bad input', { timeout: 120_000 }, () => {
       code: 1,
       error: { code: 'badRecipe', hint: "Did you mean 'budget'?" },
     });
-    expect((await failure(['train', shop.recipe, '--set', 'packing.budget=0'])).error.message).toContain('packing.budget');
-    expect((await failure(['train', shop.recipe, '--set', 'dataset=/no/such.jsonl'])).error.message).toContain('/no/such.jsonl');
-    expect((await failure(['train', shop.recipe, '--set', 'model=/no/such'])).error.message).toContain('/no/such');
+    expect((await failure(['train', shop.recipe, '--set', 'packing.budget=0'])).error.message).toContain(
+      'packing.budget',
+    );
+    expect(
+      (await failure(['train', shop.recipe, '--set', 'dataset=/no/such.jsonl'])).error.message,
+    ).toContain('/no/such.jsonl');
+    expect((await failure(['train', shop.recipe, '--set', 'model=/no/such'])).error.message).toContain(
+      '/no/such',
+    );
     expect((await failure(['runs', 'show', 'nothing'])).error.code).toBe('noRun');
     expect((await failure(['train'])).code).toBe(2);
   });
@@ -200,10 +237,14 @@ describe('bad input', { timeout: 120_000 }, () => {
     }
     const config = JSON.parse(readFileSync(join(shop.model, 'config.json'), 'utf8')) as object;
     writeFileSync(join(broken, 'config.json'), JSON.stringify({ ...config, model_type: 'llama' }));
-    expect((await failure(['train', shop.recipe, '--set', `model=${broken}`])).error.message).toContain('llama');
+    expect((await failure(['train', shop.recipe, '--set', `model=${broken}`])).error.message).toContain(
+      'llama',
+    );
     writeFileSync(join(broken, 'config.json'), JSON.stringify(config));
     const weights = readFileSync(join(shop.model, 'model.safetensors'));
     writeFileSync(join(broken, 'model.safetensors'), weights.subarray(0, weights.length / 2));
-    expect((await failure(['train', shop.recipe, '--set', `model=${broken}`])).error.message).toContain('model.safetensors');
+    expect((await failure(['train', shop.recipe, '--set', `model=${broken}`])).error.message).toContain(
+      'model.safetensors',
+    );
   });
 });

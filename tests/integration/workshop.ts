@@ -26,6 +26,16 @@ const config = {
   architectures: ['Qwen3_5ForCausalLM'],
   model_type: 'qwen3_5_text',
   dtype: 'float32',
+  vocab_size: 4096,
+  hidden_act: 'silu',
+  attention_bias: false,
+  attn_output_gate: true,
+  max_position_embeddings: 4096,
+  rms_norm_eps: 1e-6,
+  tie_word_embeddings: true,
+  initializer_range: 0.02,
+  linear_conv_kernel_dim: 4,
+  eos_token_id: 4089,
   hidden_size: 32,
   intermediate_size: 64,
   num_hidden_layers: 4,
@@ -47,7 +57,10 @@ export async function workshop(): Promise<Workshop> {
   mkdirSync(model);
   makeModel(folder, model);
   const chats = join(folder, 'chats.jsonl');
-  writeFileSync(chats, readFileSync('assets/samples/chats.jsonl', 'utf8').split('\n').slice(0, 60).join('\n'));
+  writeFileSync(
+    chats,
+    readFileSync('assets/samples/chats.jsonl', 'utf8').split('\n').slice(0, 60).join('\n'),
+  );
   const recipe = join(folder, 'recipe.yaml');
   writeFileSync(
     recipe,
@@ -76,13 +89,17 @@ export async function workshop(): Promise<Workshop> {
   };
 }
 
-/** The bundled model's own shape and tokenizer, with fewer layers' worth of weights where they must be made. */
+/** Random weights in a small shape, with the bundled tokenizer. */
 function makeModel(folder: string, model: string): void {
-  const bundled = JSON.parse(readFileSync(join(assets, 'config.json'), 'utf8')) as Record<string, unknown>;
   const file = join(folder, 'config.json');
-  writeFileSync(file, JSON.stringify({ ...bundled, ...config }));
+  writeFileSync(file, JSON.stringify(config));
   execFileSync(engineBinary(), ['init', '--config', file, '--seed', '1', '--out', model]);
-  for (const name of ['tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja', 'special_tokens_map.json']) {
+  for (const name of [
+    'tokenizer.json',
+    'tokenizer_config.json',
+    'chat_template.jinja',
+    'special_tokens_map.json',
+  ]) {
     if (existsSync(join(assets, name))) cpSync(join(assets, name), join(model, name));
   }
 }
@@ -90,7 +107,10 @@ function makeModel(folder: string, model: string): void {
 const run = promisify(execFile);
 
 /** The command line as a user calls it. */
-export async function tessera(shop: Workshop, args: string[]): Promise<{ code: number; out: string; log: string }> {
+export async function tessera(
+  shop: Workshop,
+  args: string[],
+): Promise<{ code: number; out: string; log: string }> {
   try {
     const { stdout, stderr } = await run(process.execPath, ['main/cli/main.ts', ...args], { env: shop.env });
     return { code: 0, out: stdout, log: stderr };

@@ -73,7 +73,8 @@ function knownKeys(path: string[]): string[] {
   let shape: Record<string, unknown> = (recipeSchema.in as unknown as z.ZodObject).shape;
   for (const key of path) {
     let schema = shape[key] as { unwrap?: () => unknown; shape?: Record<string, unknown> };
-    while (schema.shape === undefined && schema.unwrap !== undefined) schema = schema.unwrap() as typeof schema;
+    while (schema.shape === undefined && schema.unwrap !== undefined)
+      schema = schema.unwrap() as typeof schema;
     shape = schema.shape ?? {};
   }
   return Object.keys(shape);

@@ -73,7 +73,10 @@ function cpuMeter(): () => number {
   const read = () => {
     const times = cpus().map((core) => core.times);
     const idle = times.reduce((sum, time) => sum + time.idle, 0);
-    const total = times.reduce((sum, { user, nice, sys, idle: rest, irq }) => sum + user + nice + sys + rest + irq, 0);
+    const total = times.reduce(
+      (sum, { user, nice, sys, idle: rest, irq }) => sum + user + nice + sys + rest + irq,
+      0,
+    );
     return { idle, total };
   };
   let last = read();
