@@ -50,6 +50,8 @@ export const hostChannels = {
     args: z.object({ kind: z.enum(['data', 'recipe', 'model', 'folder']) }),
     result: z.object({ paths: z.array(z.string()) }),
   }),
+  /** A small text file that the person chose or dropped (a recipe); at most a megabyte. */
+  'host:read-text': call({ args: z.object({ path: z.string() }), result: z.object({ text: z.string() }) }),
   /** Asks where, then writes. `path` is absent where the person changed their mind. */
   'host:save-file': call({
     args: z.object({ suggestedName: z.string(), content: z.union([z.string(), z.instanceof(Uint8Array)]) }),

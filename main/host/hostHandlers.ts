@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import {
   app,
   BrowserWindow,
@@ -13,6 +13,8 @@ import type { AppContext } from '../appContext.ts';
 import { untilAborted, type Handlers } from '../contract/channel.ts';
 import { TesseraError } from '../contract/errors.ts';
 import type { hostChannels } from '../contract/host.ts';
+
+const maxTextBytes = 1 << 20;
 
 const pickers: Record<'data' | 'recipe' | 'model' | 'folder', OpenDialogOptions> = {
   data: {
@@ -69,6 +71,15 @@ export function createHostHandlers(context: AppContext, page: WebContents): Hand
           ? await dialog.showOpenDialog(pickers[kind])
           : await dialog.showOpenDialog(parent, pickers[kind]);
       return { paths: answer.filePaths };
+    },
+    'host:read-text': async ({ path }) => {
+      const { size } = await stat(path);
+      if (size > maxTextBytes)
+        throw new TesseraError(
+          'fileTooLarge',
+          `${path} has ${String(size)} bytes; a recipe has a few hundred`,
+        );
+      return { text: await readFile(path, 'utf8') };
     },
     'host:save-file': async ({ suggestedName, content }) => {
       const parent = owner();

@@ -1,0 +1,90 @@
+import { defineStore } from 'pinia';
+import { computed, ref, shallowRef, watch } from 'vue';
+import { toErrorBody, type ErrorBody } from '../../main/contract/errors.ts';
+import { recipeSchema, type RecipeInput } from '../../main/contract/recipe.ts';
+import type { Preflight, RunSummary } from '../../main/contract/runs.ts';
+import { client } from '../client.ts';
+import { useCoreStore } from './coreStore.ts';
+
+const draftKey = 'tessera.draft';
+const settleMs = 500;
+const starter: RecipeInput = {
+  name: 'my first run',
+  model: 'bundled',
+  dataset: 'bundled',
+  evalShare: 0.1,
+  packing: { budget: 2048 },
+};
+
+/** The recipe that is being written, kept between starts, and what the core says of it. */
+export const useTrainStore = defineStore('train', () => {
+  const core = useCoreStore();
+  const recipe = shallowRef<RecipeInput>(readDraft());
+  const preflight = shallowRef<Preflight>();
+  const problem = shallowRef<ErrorBody>();
+  const isChecking = ref(false);
+  const checkedAtMs = ref(0);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let abort: AbortController | undefined;
+
+  /** Faults of single fields, by path: they need no core. */
+  const faults = computed(() => {
+    const parsed = recipeSchema.safeParse(recipe.value);
+    return new Map((parsed.error?.issues ?? []).map((issue) => [issue.path.join('.'), issue.message]));
+  });
+
+  async function check(): Promise<void> {
+    abort?.abort();
+    abort = new AbortController();
+    const { signal } = abort;
+    isChecking.value = true;
+    try {
+      const result = await client.call('runs:preflight', { recipe: recipe.value }, { signal });
+      if (signal.aborted) return;
+      preflight.value = result;
+      problem.value = undefined;
+    } catch (error) {
+      if (signal.aborted) return;
+      problem.value = toErrorBody(error);
+    } finally {
+      if (!signal.aborted) {
+        isChecking.value = false;
+        checkedAtMs.value = Date.now();
+      }
+    }
+  }
+
+  watch(
+    [recipe, () => core.epoch],
+    () => {
+      localStorage.setItem(draftKey, JSON.stringify(recipe.value));
+      clearTimeout(timer);
+      if (core.epoch === 0 || faults.value.size > 0) return;
+      isChecking.value = true;
+      timer = setTimeout(() => void check(), settleMs);
+    },
+    { immediate: true },
+  );
+
+  return {
+    recipe,
+    faults,
+    preflight,
+    problem,
+    isChecking,
+    checkedAtMs,
+    check,
+    set: (next: RecipeInput) => {
+      recipe.value = next;
+    },
+    start: async (): Promise<RunSummary> => (await client.call('runs:create', { recipe: recipe.value })).run,
+  };
+});
+
+function readDraft(): RecipeInput {
+  try {
+    return { ...starter, ...(JSON.parse(localStorage.getItem(draftKey) ?? '{}') as Partial<RecipeInput>) };
+  } catch {
+    return starter;
+  }
+}
