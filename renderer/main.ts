@@ -7,6 +7,7 @@ import './styles/run.css';
 import './styles/runs.css';
 import './styles/compare.css';
 import './styles/train.css';
+import './styles/machine.css';
 import { createPinia } from 'pinia';
 import { createApp } from 'vue';
 import App from './App.vue';

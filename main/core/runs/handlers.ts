@@ -6,6 +6,7 @@ import { describe, summarise } from './describe.ts';
 import { exportRun } from './exportRun.ts';
 import { generate } from './generate.ts';
 import { reportRuns } from './report/report.ts';
+import { withBundled } from './recipe.ts';
 import type { Runs } from './runs.ts';
 import { searchRuns } from './search.ts';
 
@@ -17,9 +18,9 @@ export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
     return describe(row, queries.events(row.id), queries.evaluations(row.id));
   };
   return {
-    'runs:preflight': ({ recipe }, call) => runs.preflight(recipe, call),
+    'runs:preflight': ({ recipe }, call) => runs.preflight(withBundled(recipe), call),
     'runs:create': async ({ recipe, kind, maxExamples }, call) => {
-      return { run: summary(await runs.create({ recipe, kind, maxExamples }, call)) };
+      return { run: summary(await runs.create({ recipe: withBundled(recipe), kind, maxExamples }, call)) };
     },
     'runs:list': ({ search, archived }) => {
       const rows = queries.list().filter((row) => archived || row.archivedAtMs === null);

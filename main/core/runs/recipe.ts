@@ -119,9 +119,18 @@ function resolvePaths(recipe: Recipe, folder: string): Recipe {
   };
   return {
     ...recipe,
-    model: recipe.model === 'bundled' ? bundled().model : find(recipe.model),
-    dataset: recipe.dataset === 'bundled' ? bundled().samples : find(recipe.dataset),
+    model: recipe.model === 'bundled' ? recipe.model : find(recipe.model),
+    dataset: recipe.dataset === 'bundled' ? recipe.dataset : find(recipe.dataset),
     ...(recipe.evalDataset !== undefined && { evalDataset: find(recipe.evalDataset) }),
+  };
+}
+
+/** `bundled` as the model or the dataset, as the paths that it stands for on this machine. */
+export function withBundled(recipe: Recipe): Recipe {
+  return {
+    ...recipe,
+    ...(recipe.model === 'bundled' && { model: bundled().model }),
+    ...(recipe.dataset === 'bundled' && { dataset: bundled().samples }),
   };
 }
 

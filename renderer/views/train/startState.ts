@@ -16,7 +16,7 @@ export function whatIsMissing({ faults, problem, preflight, isChecking }: Known)
   if (problem !== undefined) return problem.message;
   if (preflight === undefined || isChecking) return 'Checking';
   const stop = preflight.items.find((item) => item.status === 'stop');
-  return stop === undefined ? undefined : `${stop.name}: ${stop.hint ?? stop.message}`;
+  return stop === undefined ? undefined : `${stop.name}: ${stop.message}`;
 }
 
 /** A shell command that does the same as the start button. */

@@ -1,0 +1,35 @@
+import { bytes } from '../../format.ts';
+
+/** The engine's record of a GPU as name and value; what a GPU does not report is `n/a`, never zero. */
+export function gpuFacts(gpu: Record<string, unknown>): { name: string; value: string }[] {
+  const text = (key: string) =>
+    typeof gpu[key] === 'string' || typeof gpu[key] === 'number' ? String(gpu[key]) : 'n/a';
+  const size = (key: string) => (typeof gpu[key] === 'number' ? bytes(gpu[key]) : 'n/a');
+  return [
+    { name: 'Name', value: text('name') },
+    { name: 'Device', value: text('device') },
+    { name: 'Memory', value: size('memoryBytes') },
+    { name: 'Compute capability', value: text('computeCapability') },
+    { name: 'Driver', value: text('driver') },
+  ];
+}
+
+export interface LibraryRow {
+  name: string;
+  isFound: boolean;
+  where: string;
+}
+
+/** Libraries that the engine opens at run time: where each was found, or why it is not there. */
+export function libraryRows(libraries: Record<string, unknown>): LibraryRow[] {
+  return Object.entries(libraries).map(([name, entry]) => {
+    const record =
+      typeof entry === 'object' && entry !== null ? (entry as Record<string, unknown>) : { path: entry };
+    const path = [record.path, record.foundAt, record.file].find(
+      (value) => typeof value === 'string' && value !== '',
+    );
+    const isFound = record.found === true || (record.found === undefined && path !== undefined);
+    const reason = [record.reason, record.error].find((value) => typeof value === 'string');
+    return { name, isFound, where: isFound ? String(path ?? 'found') : String(reason ?? 'not found') };
+  });
+}
