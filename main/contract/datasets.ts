@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { call } from './channel.ts';
+import { call, stream } from './channel.ts';
 
 const place = { file: z.string(), line: z.int().optional(), row: z.int().optional() };
 const count = z.int().nonnegative();
@@ -65,6 +65,58 @@ export const importResult = z.object({
 
 const id = z.object({ id: z.string() });
 
+const integers = z.instanceof<typeof Int32Array<ArrayBufferLike>>(Int32Array);
+const octets = z.instanceof<typeof Uint8Array<ArrayBufferLike>>(Uint8Array);
+const at = { index: count, ...place };
+
+/** A row of the grid: its size, and how what is read and what is learned begin. */
+export const rowPreview = z.object({
+  ...at,
+  kind: z.string(),
+  tokens: count,
+  supervised: count,
+  prompt: z.string(),
+  answer: z.string(),
+});
+export type RowPreview = z.infer<typeof rowPreview>;
+
+/** One example, token by token; token t has the bytes `byteOffsets[t]` … `byteOffsets[t + 1]`. */
+export const exampleTokens = z.object({
+  ...at,
+  kind: z.string(),
+  ids: integers,
+  supervised: octets,
+  /** 1 where the vocabulary added the token by name (`<|im_end|>`). */
+  special: octets,
+  bytes: octets,
+  byteOffsets: integers,
+});
+export type ExampleTokens = z.infer<typeof exampleTokens>;
+
+export const whyNames = [
+  'template',
+  'header',
+  'system',
+  'user',
+  'tool',
+  'assistant',
+  'reasoning',
+  'toolCall',
+  'endOfTurn',
+  'other',
+] as const;
+
+/** Where each token came from, found by rendering the row again with its origins followed. */
+export const exampleOrigins = z.object({
+  /** Tokens `from` … `to` (exclusive) of one message, or of the template itself (no `message`). */
+  turns: z.array(z.object({ role: z.string(), message: count.optional(), from: count, to: count })),
+  /** By token, an index into `whyNames`. */
+  why: octets,
+});
+export type ExampleOrigins = z.infer<typeof exampleOrigins>;
+
+const example = id.extend({ index: count });
+
 export const datasetChannels = {
   'datasets:import': call({ args: importArgs, result: importResult }),
   'datasets:list': call({ args: z.object({}), result: z.object({ datasets: z.array(dataset) }) }),
@@ -96,6 +148,34 @@ export const datasetChannels = {
         }),
       ),
     }),
+  }),
+  'datasets:previews': call({
+    args: id.extend({ indices: z.array(count).max(1000) }),
+    result: z.object({ rows: z.array(rowPreview) }),
+  }),
+  'datasets:example': call({ args: example, result: exampleTokens }),
+  'datasets:origins': call({ args: example, result: exampleOrigins }),
+  /** The row as the file has it. */
+  'datasets:source': call({ args: example, result: z.object({ json: z.string() }) }),
+  /** Tokens and supervised tokens of each example. */
+  'datasets:lengths': call({
+    args: id,
+    result: z.object({ lengths: integers, supervised: integers }),
+  }),
+  /** What a budget cuts off where examples are truncated. */
+  'datasets:cut': call({
+    args: id.extend({ budget: z.int().positive() }),
+    result: z.object({ examples: count, tokens: count, supervisedTokens: count }),
+  }),
+  /** Length histograms of the datasets whose tokens are there, by id. */
+  'datasets:histograms': call({
+    args: z.object({}),
+    result: z.object({ histograms: z.record(z.string(), lengthSummary.shape.histogram) }),
+  }),
+  /** Examples that hold a text, whatever the case of its ASCII letters, in order, as they are found. */
+  'datasets:search': stream({
+    args: id.extend({ text: z.string().min(1).max(1000) }),
+    event: z.object({ matches: z.array(count), scanned: count, total: count }),
   }),
   'datasets:remove': call({ args: id, result: z.object({ ok: z.literal(true), removed: dataset }) }),
 };

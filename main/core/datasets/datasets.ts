@@ -13,7 +13,7 @@ import {
 } from '../../../db/queries/datasets.ts';
 import type { CoreContext } from '../context.ts';
 import { CacheStore, type CacheLease } from './cache/cacheStore.ts';
-import type { CacheManifest } from './cache/tokenCache.ts';
+import { readManifest, type CacheManifest } from './cache/tokenCache.ts';
 import { downloadFromHub, hubAccess, parseHubName } from './hub.ts';
 import { skippedName, type ImportJob, type JobFile } from './importJob.ts';
 import { runInThread } from './importThread.ts';
@@ -102,6 +102,14 @@ export class Datasets {
   /** Bytes of the dataset's tokens on disk. */
   sizeOf(row: DatasetRow): number {
     return this.store.sizeOf(row.cacheKey);
+  }
+
+  /** Length histograms by id, of the datasets whose tokens are there. */
+  histograms(): Record<string, CacheManifest['lengths']['histogram']> {
+    const present = this.list().filter(({ cacheKey }) => this.store.has(cacheKey));
+    return Object.fromEntries(
+      present.map(({ id, cacheKey }) => [id, readManifest(this.store.dirOf(cacheKey)).lengths.histogram]),
+    );
   }
 
   /** Removes the dataset, and its tokens where no other dataset and no run needs them; the files stay. */
@@ -204,7 +212,7 @@ export class Datasets {
 
 /** The model that a request names, else the bundled one. */
 export function modelDirOf(model: string | undefined): string {
-  return model ?? bundledModel();
+  return model === undefined || model === 'bundled' ? bundledModel() : model;
 }
 
 async function hashFiles(paths: string[], call: CallContext): Promise<JobFile[]> {

@@ -1,13 +1,20 @@
 import { join } from 'node:path';
+import type { CallContext } from '../../contract/channel.ts';
 import type { Handlers } from '../../contract/channel.ts';
 import type { Dataset, datasetChannels, ImportArgs } from '../../contract/datasets.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import type { DatasetRow } from '../../../db/queries/datasets.ts';
+import { bundled } from '../bundled.ts';
+import { cutBy, exampleAt, previewRows, viewExample } from './browse.ts';
+import { TokenCache } from './cache/tokenCache.ts';
 import { modelDirOf, type Datasets, type DatasetSource, type ImportRequest } from './datasets.ts';
 import { defaultLimits, type DataFormat } from './readers/rows.ts';
 import { formatByExtension } from './readers/sniff.ts';
 import { viewRows } from './rowView.ts';
 import { rowFormats, type RowFormat } from './schema/mapping.ts';
+import { searchExamples } from './searchExamples.ts';
+import { itemJson, readSourceItem, traceTokens } from './sourceRow.ts';
+import { openTokenTable, type TokenTable } from './tokenise/tokenTable.ts';
 
 /** Skipped rows in one answer; the rest is read page by page. */
 const maxSkippedInResult = 100_000;
@@ -17,6 +24,19 @@ export function datasetHandlers(datasets: Datasets): Handlers<typeof datasetChan
     const { id, name, format, rows, tokens, supervisedTokens, numSkipped, createdAtMs } = row;
     const sizeBytes = datasets.sizeOf(row);
     return { id, name, format, rows, tokens, supervisedTokens, numSkipped, createdAtMs, sizeBytes };
+  };
+  /** Opens a dataset's tokens for as long as `use` takes. */
+  const reading = async <T>(id: string, call: CallContext, use: (open: OpenDataset) => T | Promise<T>) => {
+    const row = datasets.find(id);
+    const source = JSON.parse(row.source) as DatasetSource;
+    const { dir, release } = await datasets.tokens(row.id, {}, call);
+    const cache = new TokenCache(dir);
+    try {
+      return await use({ cache, source, table: openTokenTable(join(source.modelDir, 'tokenizer.json')) });
+    } finally {
+      cache.close();
+      release();
+    }
   };
   return {
     'datasets:import': async (args, call) => {
@@ -47,6 +67,29 @@ export function datasetHandlers(datasets: Datasets): Handlers<typeof datasetChan
         release();
       }
     },
+    'datasets:previews': ({ id, indices }, call) =>
+      reading(id, call, ({ cache, table }) => ({ rows: previewRows(cache, table, indices) })),
+    'datasets:example': ({ id, index }, call) =>
+      reading(id, call, ({ cache, table }) => viewExample(cache, table, index)),
+    'datasets:origins': ({ id, index }, call) =>
+      reading(id, call, async ({ cache, table, source }) => {
+        const cached = exampleAt(cache, index);
+        const item = await readSourceItem(source, cached, call.signal);
+        const tokenBytes = Array.from(cached.ids, (token) => table.bytesOf(token));
+        return traceTokens(item, source, cached, tokenBytes);
+      }),
+    'datasets:source': ({ id, index }, call) =>
+      reading(id, call, async ({ cache, source }) => {
+        return { json: itemJson(await readSourceItem(source, exampleAt(cache, index), call.signal)) };
+      }),
+    'datasets:lengths': ({ id }, call) =>
+      reading(id, call, ({ cache }) => ({ lengths: cache.lengths(), supervised: cache.supervisedCounts() })),
+    'datasets:cut': ({ id, budget }, call) => reading(id, call, ({ cache }) => cutBy(cache, budget)),
+    'datasets:histograms': () => ({ histograms: datasets.histograms() }),
+    'datasets:search': async ({ id, text }, emit, signal) => {
+      const call = { signal, progress: () => undefined };
+      await reading(id, call, ({ cache, table }) => searchExamples(cache, table, text, emit, signal));
+    },
     'datasets:remove': ({ id }) => {
       const removed = toDataset(datasets.find(id));
       datasets.remove(id);
@@ -55,10 +98,19 @@ export function datasetHandlers(datasets: Datasets): Handlers<typeof datasetChan
   };
 }
 
+interface OpenDataset {
+  cache: TokenCache;
+  source: DatasetSource;
+  table: TokenTable;
+}
+
+/** `bundled` are the sample chats that come with the program. */
+const bundledName = 'bundled';
+
 function toRequest(args: ImportArgs): ImportRequest {
   const maxFieldBytes = args.maxFieldBytes ?? defaultLimits.maxFieldBytes;
   return {
-    paths: args.paths,
+    paths: args.paths.map((path) => (path === bundledName ? bundled().samples : path)),
     name: args.name,
     strict: args.strict,
     modelDir: modelDirOf(args.model),

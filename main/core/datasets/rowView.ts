@@ -1,5 +1,5 @@
 import { TokenCache } from './cache/tokenCache.ts';
-import { readTokenizerFile } from './tokenise/tokenizerFile.ts';
+import { openTokenTable } from './tokenise/tokenTable.ts';
 
 export interface ViewedRow {
   index: number;
@@ -17,7 +17,7 @@ export interface ViewedRow {
  */
 export function viewRows(cacheDir: string, tokenizerFile: string, from: number, count: number): ViewedRow[] {
   const cache = new TokenCache(cacheDir);
-  const bytesOf = tokenBytes(tokenizerFile);
+  const { bytesOf } = openTokenTable(tokenizerFile);
   try {
     const rows: ViewedRow[] = [];
     for (let index = from; index < Math.min(from + count, cache.manifest.examples); index++) {
@@ -33,26 +33,4 @@ export function viewRows(cacheDir: string, tokenizerFile: string, from: number, 
   } finally {
     cache.close();
   }
-}
-
-const open = new Map<string, (id: number) => Uint8Array>();
-
-/** Tokenizers take long to load; the last ones used stay. */
-function tokenBytes(tokenizerFile: string): (id: number) => Uint8Array {
-  const known = open.get(tokenizerFile);
-  if (known !== undefined) return known;
-  const bytesOf = byteReader(tokenizerFile);
-  if (open.size > 3) open.clear();
-  open.set(tokenizerFile, bytesOf);
-  return bytesOf;
-}
-
-function byteReader(tokenizerFile: string): (id: number) => Uint8Array {
-  const { byteLevel, tokenizer } = readTokenizerFile(tokenizerFile);
-  if (byteLevel !== undefined) return byteLevel.bytesOf;
-  return (id) => {
-    const token = tokenizer.idToToken(id) ?? '';
-    const byte = /^<0x([0-9A-F]{2})>$/.exec(token)?.[1];
-    return byte === undefined ? Buffer.from(token.replaceAll('▁', ' ')) : Uint8Array.of(parseInt(byte, 16));
-  };
 }

@@ -93,6 +93,32 @@ export class TokenCache {
     return lengths;
   }
 
+  /** Supervised tokens of each example. */
+  supervisedCounts(): Int32Array {
+    const counts = new Int32Array(this.manifest.examples);
+    let at = 0;
+    for (const { offsets, supervised } of this.parts()) {
+      for (let i = 1; i < offsets.length; i++) {
+        let sum = 0;
+        for (let t = offsets[i - 1] ?? 0; t < (offsets[i] ?? 0); t++) sum += supervised[t] ?? 0;
+        counts[at++] = sum;
+      }
+    }
+    return counts;
+  }
+
+  /** Shard by shard: where its examples begin, in tokens of the shard, and its tokens. */
+  *parts(): Generator<{ offsets: number[]; ids: Int32Array; supervised: Uint8Array }> {
+    for (const index of this.manifest.shards.keys()) {
+      const shard = this.shard(index);
+      yield {
+        offsets: Array.from(shard.read('offsets', 'I64'), Number),
+        ids: shard.read('input_ids', 'I32'),
+        supervised: shard.read('supervised', 'U8'),
+      };
+    }
+  }
+
   /** For each example the index of its first target (a supervised token that is not the first), else its length. */
   firstTargets(): Int32Array {
     const first = new Int32Array(this.manifest.examples);

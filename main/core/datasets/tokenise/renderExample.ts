@@ -13,6 +13,8 @@ export interface RenderedExample {
   pieces: { text: string; supervised: readonly (readonly [number, number])[] | 'all' | 'none' }[];
 }
 
+type Chat = Extract<Example, { kind: 'chat' }>;
+
 /** Turns examples into text, chats by the model's own template. */
 export class ExampleRenderer {
   private readonly model: ModelFolder;
@@ -38,16 +40,25 @@ export class ExampleRenderer {
     return this.renderChat(example);
   }
 
-  private renderChat(example: Extract<Example, { kind: 'chat' }>): RenderedExample {
-    const { messages, tools } = example;
+  /** A chat's text and where each stretch of it came from. @throws {RowError} as `render` */
+  trace(example: Chat): { text: string; runs: Supervised['origins'] } {
+    const { text, origins } = this.supervise(example);
+    return { text, runs: origins };
+  }
+
+  private renderChat(example: Chat): RenderedExample {
+    const rendered = this.supervise(example);
+    const isPartial = example.numPromptMessages > 0 && this.options.supervise.turns !== 'all';
+    const supervised = isPartial ? fromMessage(rendered, example.numPromptMessages) : rendered.supervised;
+    return { kind: 'chat', pieces: [{ text: rendered.text, supervised }] };
+  }
+
+  private supervise({ messages, tools }: Chat): Supervised {
     const own = { messages, tools: tools ?? null, documents: null, add_generation_prompt: false };
     const context = { ...own, ...this.variables };
     const template = this.template(tools !== undefined);
     try {
-      const rendered = template.renderSupervised(context, this.options.supervise);
-      const isPartial = example.numPromptMessages > 0 && this.options.supervise.turns !== 'all';
-      const supervised = isPartial ? fromMessage(rendered, example.numPromptMessages) : rendered.supervised;
-      return { kind: 'chat', pieces: [{ text: rendered.text, supervised }] };
+      return template.renderSupervised(context, this.options.supervise);
     } catch (error) {
       throw new RowError(`the chat template refuses it: ${(error as Error).message}`);
     }

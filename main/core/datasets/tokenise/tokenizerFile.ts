@@ -8,6 +8,8 @@ export interface TokenizerFile {
   specialTexts: string[];
   /** Absent for tokenizers that are not byte-level. */
   byteLevel: ByteLevelVocabulary | undefined;
+  /** Tokens that the vocabulary holds by name, special ones and others. */
+  addedIds: ReadonlySet<number>;
 }
 
 /** A vocabulary of bytes, written GPT-2's way: one printable character for each byte. */
@@ -42,6 +44,7 @@ export function readTokenizerFile(path: string): TokenizerFile {
     tokenizer,
     specialTexts: specials.sort((a, b) => b.length - a.length),
     byteLevel: readByteLevel(model?.vocab, added),
+    addedIds: new Set(added.map((token) => token.id)),
   };
 }
 
