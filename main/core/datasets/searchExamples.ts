@@ -50,12 +50,12 @@ function chunkEnd(offsets: number[], from: number): number {
 /** Every token's bytes in one pool, lowered, so that a chunk of text is put together by copies alone. */
 class LoweredWords {
   private readonly table: TokenTable;
-  private pool = Buffer.alloc(1 << 20);
+  private pool: Buffer = Buffer.alloc(1 << 20);
   private used = 0;
   /** By token id: where its bytes begin in the pool, plus one, and how many they are. */
-  private starts = new Int32Array(1 << 16);
-  private sizes = new Int32Array(1 << 16);
-  private text = Buffer.alloc(chunkTokens * 8);
+  private starts: Int32Array = new Int32Array(1 << 16);
+  private sizes: Int32Array = new Int32Array(1 << 16);
+  private text: Buffer = Buffer.alloc(chunkTokens * 8);
 
   constructor(table: TokenTable) {
     this.table = table;

@@ -1,0 +1,140 @@
+import { defineStore } from 'pinia';
+import { computed, ref, shallowRef, watch } from 'vue';
+import type { Dataset } from '../../main/contract/datasets.ts';
+import { toErrorBody, type ErrorBody } from '../../main/contract/errors.ts';
+import { client } from '../client.ts';
+import { rateOf, type Sample } from './importRate.ts';
+import { useCoreStore } from './coreStore.ts';
+import { useIncomingStore } from './incomingStore.ts';
+import { useNoticeStore } from './noticeStore.ts';
+
+type ImportOptions = Omit<Parameters<typeof client.call<'datasets:import'>>[1], 'paths'>;
+
+/** An import that is going on, or that failed and waits to be read. */
+export interface GoingImport {
+  key: number;
+  name: string;
+  paths: string[];
+  bytes: number;
+  totalBytes?: number;
+  /** `12,345 rows`, as the core counts them. */
+  rows?: string;
+  bytesPerSecond?: number;
+  error?: ErrorBody;
+}
+
+/** The datasets of the home, and the imports that are going on. */
+export const useDatasetsStore = defineStore('datasets', () => {
+  const core = useCoreStore();
+  const incoming = useIncomingStore();
+  const notices = useNoticeStore();
+  const all = shallowRef<Dataset[]>([]);
+  const histograms = shallowRef<Record<string, [number, number][]>>({});
+  const isLoaded = ref(false);
+  const error = shallowRef<unknown>();
+  const imports = ref<GoingImport[]>([]);
+  const newest = ref<string>();
+  const aborts = new Map<number, AbortController>();
+  let nextKey = 1;
+
+  async function reload(): Promise<void> {
+    try {
+      all.value = (await client.call('datasets:list', {})).datasets;
+      error.value = undefined;
+      isLoaded.value = true;
+      histograms.value = (await client.call('datasets:histograms', {})).histograms;
+    } catch (caught) {
+      if (isLoaded.value) notices.fail('Reading the list of datasets', caught);
+      else error.value = caught;
+    }
+  }
+
+  const update = (key: number, change: Partial<GoingImport>) => {
+    imports.value = imports.value.map((each) => (each.key === key ? { ...each, ...change } : each));
+  };
+  const close = (key: number) => {
+    aborts.get(key)?.abort();
+    aborts.delete(key);
+    imports.value = imports.value.filter((each) => each.key !== key);
+  };
+
+  /** Imports files as one dataset; resolves to it, or to nothing where that failed or was cancelled. */
+  async function importFiles(paths: string[], options: ImportOptions = {}): Promise<Dataset | undefined> {
+    const key = nextKey++;
+    const abort = new AbortController();
+    aborts.set(key, abort);
+    imports.value = [...imports.value, { key, name: nameOf(paths), paths, bytes: 0 }];
+    const samples: Sample[] = [];
+    try {
+      const { dataset } = await client.call(
+        'datasets:import',
+        { ...options, paths },
+        {
+          signal: abort.signal,
+          onProgress: ({ done, total, detail, unit }) => {
+            if (unit !== 'bytes') return;
+            samples.push({ atMs: performance.now(), value: done });
+            const bytesPerSecond = rateOf(samples);
+            update(key, {
+              bytes: done,
+              ...(total !== undefined && { totalBytes: total }),
+              ...(detail !== undefined && { rows: detail }),
+              ...(bytesPerSecond !== undefined && { bytesPerSecond }),
+            });
+          },
+        },
+      );
+      close(key);
+      newest.value = dataset.id;
+      await reload();
+      return dataset;
+    } catch (caught) {
+      const body = toErrorBody(caught);
+      if (body.code === 'cancelled') close(key);
+      else update(key, { error: body });
+      return undefined;
+    }
+  }
+
+  async function remove(dataset: Dataset): Promise<void> {
+    await client.call('datasets:remove', { id: dataset.id });
+    await reload();
+  }
+
+  watch(
+    () => core.epoch,
+    (epoch) => {
+      if (epoch > 0) void reload();
+    },
+    { immediate: true },
+  );
+  watch(
+    () => incoming.data.length,
+    () => {
+      // Plain arrays: a reactive one cannot travel to the core.
+      for (const paths of incoming.data.splice(0)) void importFiles([...paths]);
+    },
+    { immediate: true },
+  );
+
+  return {
+    all,
+    byId: computed(() => new Map(all.value.map((dataset) => [dataset.id, dataset]))),
+    histograms,
+    isLoaded,
+    error,
+    imports,
+    /** The dataset that was imported last. */
+    newest,
+    reload,
+    importFiles,
+    /** Ends an import, or takes away one that failed. */
+    close,
+    remove,
+  };
+});
+
+function nameOf(paths: string[]): string {
+  const first = paths[0]?.split(/[\\/]/).pop() ?? '';
+  return paths.length > 1 ? `${first} and ${String(paths.length - 1)} more` : first;
+}
