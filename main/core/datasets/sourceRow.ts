@@ -9,7 +9,7 @@ import type { ReadItem } from './readers/rows.ts';
 import { sniffFile } from './readers/sniff.ts';
 import type { Example } from './schema/normalise.ts';
 import type { OriginRun } from './template/supervision.ts';
-import { jsonIndent, toJson } from './template/print.ts';
+import { toJson } from './template/print.ts';
 import { textOf } from './template/taggedString.ts';
 import { toExample } from './toExample.ts';
 import { ExampleRenderer } from './tokenise/renderExample.ts';

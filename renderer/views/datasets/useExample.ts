@@ -32,12 +32,13 @@ export function useExample(id: string, index: Ref<number>) {
       if (!signal.aborted) error.value = caught;
       return;
     }
-    try {
-      const turns = await traced;
-      if (!signal.aborted) origins.value = turns;
-    } catch (caught) {
-      if (!signal.aborted) originsError.value = caught;
-    }
+    const outcome = await traced.then(
+      (turns) => ({ turns }),
+      (caught: unknown) => ({ caught }),
+    );
+    if (abort.signal !== signal) return;
+    if ('turns' in outcome) origins.value = outcome.turns;
+    else originsError.value = outcome.caught;
   }
 
   watch(index, (wanted) => void load(wanted), { immediate: true });

@@ -92,19 +92,21 @@ describe('many examples', () => {
   it('counts tokens, and what a budget would cut, as the tokens are', async () => {
     const { handlers, id } = await openChats(greeting, farewell);
     const { lengths, supervised } = await handlers['datasets:lengths']({ id }, call());
-    const examples = await Promise.all(
-      [0, 1].map((index) => handlers['datasets:example']({ id, index }, call())),
-    );
+    const examples = [
+      await handlers['datasets:example']({ id, index: 0 }, call()),
+      await handlers['datasets:example']({ id, index: 1 }, call()),
+    ] as const;
     expect(Array.from(lengths)).toEqual(examples.map(({ ids }) => ids.length));
     const sum = (marks: Uint8Array) => marks.reduce((total, mark) => total + mark, 0);
     expect(Array.from(supervised)).toEqual(examples.map((example) => sum(example.supervised)));
     const budget = (lengths[1] ?? 0) - 4;
     const cut = await handlers['datasets:cut']({ id, budget }, call());
-    const tails = examples.map((example) => example.supervised.subarray(budget));
+    const [first, second] = examples;
+    const tails = [first.supervised.subarray(budget), second.supervised.subarray(budget)] as const;
     expect(cut).toEqual({
       examples: 2,
-      tokens: tails[0]!.length + 4,
-      supervisedTokens: sum(tails[0]!) + sum(tails[1]!),
+      tokens: tails[0].length + 4,
+      supervisedTokens: sum(tails[0]) + sum(tails[1]),
     });
   });
 
