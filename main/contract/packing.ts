@@ -4,7 +4,7 @@ import { call } from './channel.ts';
 export const strategyNames = ['padded', 'sorted', 'in-order', 'best-fit', 'ffd', 'bfd'] as const;
 export const overlongNames = ['drop', 'truncate', 'split'] as const;
 
-export const packingOptions = z.object({
+const packingOptions = z.object({
   /** Positions that a bin may hold. */
   budget: z.number(),
   strategy: z.enum(strategyNames).default('best-fit'),
@@ -17,7 +17,7 @@ export const packingOptions = z.object({
 });
 
 /** A plan in numbers; tokens, positions, bins and steps are totals over all epochs. */
-export const packingSummary = z.object({
+const packingSummary = z.object({
   strategy: z.enum(strategyNames),
   budget: z.int(),
   epochs: z.int(),
@@ -41,7 +41,7 @@ export type PackingSummary = z.infer<typeof packingSummary>;
 
 /** The plan itself, one entry a placement; bin b holds placements binOffsets[b] … binOffsets[b + 1]. */
 const integers = z.instanceof<typeof Int32Array<ArrayBufferLike>>(Int32Array);
-export const packingLayout = z.object({
+const packingLayout = z.object({
   example: integers,
   start: integers,
   length: integers,

@@ -8,8 +8,8 @@ export interface Examples {
   /** Tokens. */
   lengths: Int32Array;
   /**
-   * Index within the example of the first token that is a target, its length where none is. The first token never
-   * is one: nothing predicts it. Without this, nothing is dropped for lack of a target.
+   * Index within the example of the first token that is a target, -1 or its length where none is. The
+   * first token never is one: nothing predicts it. Without this, nothing is dropped for lack of a target.
    */
   firstTarget?: Int32Array;
   /** 1 where the example is plain text. Without it `split` splits whatever is too long. */
@@ -48,8 +48,8 @@ export function cutToBudget(examples: Examples, budget: number, overlong?: Overl
         'Lengths are counts of tokens.',
       );
     }
-    const target = firstTarget ? (firstTarget[i] as number) : 0;
-    if (length === 0 || target >= length) {
+    const target = firstTarget ? (firstTarget[i] as number) : 1;
+    if (length === 0 || (firstTarget && (target < 1 || target >= length))) {
       out.drop('nothingToLearn', length);
     } else if (length <= budget) {
       out.add(i, 0, length);

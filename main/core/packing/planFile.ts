@@ -3,7 +3,7 @@ import { SafetensorsError, withSafetensors, writeSafetensors, type TensorData } 
 import type { Plan } from './plan.ts';
 
 /** What a plan file says of itself besides its tensors; `cache` is the content hash of the token cache it is for. */
-export interface PlanLabel {
+interface PlanLabel {
   cache: string;
   strategy: string;
   budget: number;

@@ -218,6 +218,7 @@ test.each([
   [{ lengths: Int32Array.of(0, 0) }, /no example is left to train on: 2 have no supervised token/],
   [{ lengths: Int32Array.of(9), overlong: 'drop' as const, budget: 4 }, /1 are longer than the budget of 4/],
   [{ firstTarget: Int32Array.of(3, 4) }, /no example is left to train on/],
+  [{ firstTarget: Int32Array.of(-1, 0) }, /no example is left to train on/],
 ])('refused by name: %j', (change, message) => {
   const input = { lengths: Int32Array.of(3, 4), budget: 8, strategy: 'best-fit' as const, ...change };
   expect(() => planPacking(input)).toThrow(message);
