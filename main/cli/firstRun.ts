@@ -11,7 +11,7 @@ import { fall } from './runText.ts';
 
 const prompt = 'How do I sharpen a chisel?';
 const answerTokens = 60;
-const measuredExamples = 96;
+const measuredExamples = 48;
 
 export interface FirstRun {
   run: RunSummary;
@@ -45,7 +45,7 @@ export async function firstRun(shell: Shell, core: CoreClient, recipe: Recipe): 
   const { run } = await core.call('runs:create', { recipe }, call);
   const ended = await followRun(core, run.id, shell);
   if (ended.status !== 'completed')
-    throw new TesseraError('runNotCompleted', `the run ${ended.status}: ${ended.reason ?? ''}`);
+    throw new TesseraError('runNotCompleted', `the run is ${ended.status}: ${ended.reason ?? ''}`);
   note(`training loss  ${fall(ended.firstLoss, ended.lastLoss ?? NaN)}`);
   note(`held-out loss  ${fall(ended.evalLossBefore, ended.evalLossAfter ?? NaN)}`);
   note(`speed          ${count(ended.tokensPerSecond ?? 0)} real tokens/s`);

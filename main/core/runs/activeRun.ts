@@ -164,7 +164,10 @@ export class ActiveRun {
     this.recorder.flush();
     if (!exit.ok) this.apply({ kind: 'failed', reason: exit.error?.message ?? 'the engine failed' });
     else if (this.doneReason === 'completed') this.apply({ kind: 'completed' });
-    else this.apply({ kind: 'stopped', reason: this.doneReason ?? 'the engine ended' });
+    else {
+      const reason = this.doneReason === 'stopped' ? 'on request' : (this.doneReason ?? 'the engine ended');
+      this.apply({ kind: 'stopped', reason });
+    }
     this.stores.runs.update(this.id, { endedAtMs: Date.now(), engine: null });
     if (exit.error !== undefined) this.record('failed', exit.error);
     const { code = 'runEnded', message = 'the run ended', hint } = exit.error ?? {};
