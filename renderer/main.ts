@@ -8,6 +8,7 @@ import './styles/runs.css';
 import './styles/compare.css';
 import './styles/train.css';
 import './styles/machine.css';
+import './styles/packing.css';
 import './styles/datasets.css';
 import './styles/tokenTiles.css';
 import './styles/first.css';

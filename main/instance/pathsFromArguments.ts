@@ -2,13 +2,13 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 
 /**
- * The files named on a command line. The program itself comes first, in development followed by the app's folder;
- * what looks like an option, or does not exist, is no file.
+ * The files named on a command line. Options and their values are none, nor is what does not exist, nor the app's own
+ * folder, which stands among the arguments in development.
  */
-export function pathsFromArguments(argv: string[], workingDirectory: string, isPackaged: boolean): string[] {
-  const rest = argv.slice(isPackaged ? 1 : 2);
+export function pathsFromArguments(argv: string[], workingDirectory: string, appFolder: string): string[] {
+  const rest = argv.slice(1);
   return rest
     .filter((argument, index) => !argument.startsWith('-') && rest[index - 1] !== '--home')
     .map((argument) => resolve(workingDirectory, argument))
-    .filter((path) => existsSync(path));
+    .filter((path) => path !== resolve(appFolder) && existsSync(path));
 }

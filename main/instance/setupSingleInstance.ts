@@ -10,7 +10,7 @@ export function setupSingleInstance(context: AppContext): boolean {
   }
   app.on('second-instance', (_event, argv, workingDirectory) => {
     context.showWindow();
-    const paths = pathsFromArguments(argv, workingDirectory, app.isPackaged);
+    const paths = pathsFromArguments(argv, workingDirectory, app.getAppPath());
     if (paths.length > 0) context.incomingFiles.emit(paths);
   });
   return true;

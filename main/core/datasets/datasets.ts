@@ -217,7 +217,7 @@ export function modelDirOf(model: string | undefined): string {
 
 async function hashFiles(paths: string[], call: CallContext): Promise<JobFile[]> {
   const files: JobFile[] = [];
-  for (const path of listDataFiles(paths)) {
+  for (const path of await listDataFiles(paths, call.signal)) {
     try {
       const stats = statSync(path);
       const sha256 = await hashFile(path, () => undefined, call.signal);

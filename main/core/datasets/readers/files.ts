@@ -1,20 +1,21 @@
-import { readdirSync, realpathSync, statSync } from 'node:fs';
+import { readdir, realpath, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { TesseraError } from '../../../contract/errors.ts';
 import { formatOfName } from './sniff.ts';
 
 /**
  * The data files behind the given paths: a file is itself, whatever its name; a folder gives every file in it, at
- * any depth, whose name is a data file's, in sorted order. Each file once; a loop of symbolic links ends.
+ * any depth, whose name is a data file's, in sorted order. Each file once; a loop of symbolic links ends. Hidden
+ * folders and `node_modules` hold no datasets. A large tree takes time: the caller stays free, and `signal` ends it.
  * @throws {TesseraError} `noFile`, `noPermission`, `noData`, each naming the path
  */
-export function listDataFiles(paths: string[]): string[] {
+export async function listDataFiles(paths: string[], signal?: AbortSignal): Promise<string[]> {
   const files: string[] = [];
   const seen = new Set<string>();
   for (const path of paths) {
     const absolute = resolve(path);
-    const found = collect(absolute, seen, true);
-    if (found.length === 0 && statSync(absolute).isDirectory()) {
+    const found = await collect(absolute, seen, true, signal);
+    if (found.length === 0 && (await stat(absolute)).isDirectory()) {
       const hint = 'Data files end in .jsonl, .json, .csv, .parquet or .txt, or these with .gz or .zst.';
       throw new TesseraError('noData', `the folder ${absolute} holds no data files`, hint);
     }
@@ -23,12 +24,18 @@ export function listDataFiles(paths: string[]): string[] {
   return files;
 }
 
-function collect(path: string, seen: Set<string>, isNamed: boolean): string[] {
+async function collect(
+  path: string,
+  seen: Set<string>,
+  isNamed: boolean,
+  signal?: AbortSignal,
+): Promise<string[]> {
+  signal?.throwIfAborted();
   let real: string;
   let stats;
   try {
-    real = realpathSync(path);
-    stats = statSync(real);
+    real = await realpath(path);
+    stats = await stat(real);
   } catch (error) {
     // A dangling link inside a folder is no data; a path that somebody named must be there.
     if (!isNamed && isCode(error, 'ENOENT', 'ELOOP')) return [];
@@ -36,7 +43,7 @@ function collect(path: string, seen: Set<string>, isNamed: boolean): string[] {
   }
   if (seen.has(real)) return [];
   seen.add(real);
-  if (stats.isDirectory()) return listFolder(path, seen);
+  if (stats.isDirectory()) return listFolder(path, seen, signal);
   if (stats.isFile() && (isNamed || formatOfName(path) !== undefined)) return [path];
   if (!isNamed) return [];
   throw new TesseraError(
@@ -46,11 +53,16 @@ function collect(path: string, seen: Set<string>, isNamed: boolean): string[] {
   );
 }
 
-function listFolder(path: string, seen: Set<string>): string[] {
+async function listFolder(path: string, seen: Set<string>, signal?: AbortSignal): Promise<string[]> {
   try {
-    const names = readdirSync(path).filter((name) => !name.startsWith('.') && !isDocument(name));
-    return names.sort().flatMap((name) => collect(join(path, name), seen, false));
+    const names = (await readdir(path)).filter(
+      (name) => !name.startsWith('.') && name !== 'node_modules' && !isDocument(name),
+    );
+    const files: string[] = [];
+    for (const name of names.sort()) files.push(...(await collect(join(path, name), seen, false, signal)));
+    return files;
   } catch (error) {
+    signal?.throwIfAborted();
     throw describeFileError(error, path);
   }
 }

@@ -18,21 +18,22 @@ describe('files to import', () => {
     });
     symlinkSync(folder, join(folder, 'a', 'loop'));
     symlinkSync(join(folder, 'nowhere'), join(folder, 'gone.jsonl'));
-    const names = listDataFiles([folder, join(folder, 'b.jsonl')]).map((path) => relative(folder, path));
+    const found = await listDataFiles([folder, join(folder, 'b.jsonl')]);
+    const names = found.map((path) => relative(folder, path));
     expect(names).toEqual(['a/y.json.gz', 'a/z.csv', 'b.jsonl']);
   });
 
   it('that are not there, or a folder without any, are named', () => {
     const folder = tempFolder();
-    expect(() => listDataFiles([join(folder, 'nope.jsonl')])).toThrow('nope.jsonl');
+    await expect(listDataFiles([join(folder, 'nope.jsonl')])).rejects.toThrow('nope.jsonl');
     mkdirSync(join(folder, 'empty'));
-    expect(() => listDataFiles([join(folder, 'empty')])).toThrow('holds no data files');
+    await expect(listDataFiles([join(folder, 'empty')])).rejects.toThrow('holds no data files');
   });
 
   it.skipIf(process.getuid?.() === 0)('that may not be read are named', () => {
     const folder = writeFiles({ 'inner/a.jsonl': '' });
     chmodSync(join(folder, 'inner'), 0);
-    expect(() => listDataFiles([join(folder, 'inner')])).toThrow('no permission');
+    await expect(listDataFiles([join(folder, 'inner')])).rejects.toThrow('no permission');
     chmodSync(join(folder, 'inner'), 0o755);
   });
 });
