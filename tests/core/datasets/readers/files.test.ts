@@ -7,7 +7,7 @@ import { sniffFile } from '../../../../main/core/datasets/readers/sniff.ts';
 import { tempFolder, writeFiles } from '../fixtures.ts';
 
 describe('files to import', () => {
-  it('are listed in sorted order, documents and hidden files left out, links followed once', () => {
+  it('are listed in sorted order, documents and hidden files left out, links followed once', async () => {
     const folder = writeFiles({
       'b.jsonl': '',
       'a/z.csv': '',
@@ -23,14 +23,14 @@ describe('files to import', () => {
     expect(names).toEqual(['a/y.json.gz', 'a/z.csv', 'b.jsonl']);
   });
 
-  it('that are not there, or a folder without any, are named', () => {
+  it('that are not there, or a folder without any, are named', async () => {
     const folder = tempFolder();
     await expect(listDataFiles([join(folder, 'nope.jsonl')])).rejects.toThrow('nope.jsonl');
     mkdirSync(join(folder, 'empty'));
     await expect(listDataFiles([join(folder, 'empty')])).rejects.toThrow('holds no data files');
   });
 
-  it.skipIf(process.getuid?.() === 0)('that may not be read are named', () => {
+  it.skipIf(process.getuid?.() === 0)('that may not be read are named', async () => {
     const folder = writeFiles({ 'inner/a.jsonl': '' });
     chmodSync(join(folder, 'inner'), 0);
     await expect(listDataFiles([join(folder, 'inner')])).rejects.toThrow('no permission');
