@@ -79,7 +79,6 @@ export const runEvent = z.object({
   kind: z.string(),
   data: z.record(z.string(), z.unknown()),
 });
-export type RunEvent = z.infer<typeof runEvent>;
 
 export const evaluation = z.object({ step: z.int(), phase: z.string(), loss, tokens: z.int() });
 

@@ -15,8 +15,11 @@ test('makes what is missing above it, and accepts what is there', () => {
   expect(existsSync(join(root, 'a/b/c'))).toBe(true);
 });
 
-test.runIf(process.platform === 'linux')('fails where the file system has no such place, instead of trying forever', () => {
-  expect(() => {
-    makeFolder('/proc/no-such-home/below');
-  }).toThrow(/ENOENT/);
-});
+test.runIf(process.platform === 'linux')(
+  'fails where the file system has no such place, instead of trying forever',
+  () => {
+    expect(() => {
+      makeFolder('/proc/no-such-home/below');
+    }).toThrow(/ENOENT/);
+  },
+);

@@ -13,7 +13,6 @@ export const helloEvent = z.looseObject({
   libraries: z.unknown().optional(),
   kernels: z.array(z.record(z.string(), z.unknown())).default([]),
 });
-export type Hello = z.infer<typeof helloEvent>;
 
 export const engineEvent = z.discriminatedUnion('event', [
   helloEvent,

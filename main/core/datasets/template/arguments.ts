@@ -33,6 +33,6 @@ export function bind(
 
 export const NO_KWARGS: Kwargs = new Map();
 
-export function isMissing(value: Value | undefined): value is undefined | null | Undefined {
+function isMissing(value: Value | undefined): value is undefined | null | Undefined {
   return value === undefined || value === null;
 }

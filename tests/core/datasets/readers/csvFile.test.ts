@@ -6,7 +6,9 @@ import { inChunks, joined } from '../fixtures.ts';
 async function read(content: string | Buffer): Promise<unknown[]> {
   const items = await joined(readCsv(inChunks(content), defaultLimits));
   return items.map((item) =>
-    'value' in item ? { ...item, value: Object.fromEntries(Array.from(item.value.entries())) as unknown } : item,
+    'value' in item
+      ? { ...item, value: Object.fromEntries(Array.from(item.value.entries())) as unknown }
+      : item,
   );
 }
 
