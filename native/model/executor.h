@@ -22,9 +22,9 @@
 namespace tessera {
 
 struct ExecutorOptions {
-  OptimizerOptions optimizer;
+  OptimizerOptions optimizer{};
   RecomputePolicy policy = RecomputePolicy::p1;
-  BatchLayout batch;         // capacities
+  BatchLayout batch{};       // capacities
   i64 max_sequence = 0;      // longest sequence: rows of the rotary table; 0: batch.tokens
   i64 head_rows = 2048;      // Tc: logits are computed for this many rows at a time
   bool compaction = true;    // the head skips unsupervised rows
