@@ -1,5 +1,7 @@
 #include "model/layer_memory.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace tessera {
@@ -9,29 +11,52 @@ namespace {
 //   forward: kind*20 + 0..10   head: 50..58   backward: 60 + kind*40 + 0..30
 constexpr int kForwardWindow = 20, kHead = 50, kBackward = 60, kBackwardWindow = 40, kEnd = 139;
 
-struct Span {
-  int first, last;
+struct TensorRow {
+  Span forward;       // lifetime within forward of its layer
+  int last_backward;  // its last use within backward; -1: not needed there
+  bool mixer;  // recomputed with the mixer: at 0 under `full`, else after the MLP; otherwise with the MLP
 };
 constexpr Span kNever{-1, -1};
+constexpr int kMlpTime = 7, kMixerLate = 15;
 
-// Lifetimes within one layer. mixer: when backward computes the mixer again (0 under `full`, else after the
-// MLP).
-struct TensorRow {
-  Span forward;
-  int last_backward;  // from its recomputation on; -1: not needed
-  bool mixer;         // recomputed with the mixer; otherwise at time 7
+// In the order of LayerMemory::Tensor and LayerMemory::Grad.
+constexpr TensorRow kRows[] = {
+    {{0, 1}, 28, true},    // xn1
+    {{1, 6}, 26, true},    // proj
+    {{3, 6}, 25, true},    // o
+    {{3, 6}, 23, true},    // y
+    {{6, 10}, 14, true},   // xm
+    {{7, 8}, 13, false},   // xn2
+    {{8, 9}, 13, false},   // gu
+    {{9, 10}, -1, false},  // act
+    {{2, 4}, 26, true},    // qkv
+    {{3, 4}, 25, true},    // ar
+    {kNever, 25, true},    // state
+    {{3, 4}, 25, true},    // g
+    {{3, 4}, 26, true},    // beta
+    {{2, 3}, 25, true},    // q
+    {{2, 3}, 25, true},    // k
+    {{3, 3}, 25, true},    // lse
 };
-constexpr int kMixerLate = 15;
+constexpr Span kGradSpans[] = {
+    {9, 11},  {12, 14}, {22, 25}, {24, 28}, {27, 29},            // dact dxn2 dy dproj dxn1
+    {24, 25}, {25, 26}, {25, 26}, {25, 26}, {25, 25}, {25, 25},  // do dq dk dv du ds
+    {25, 26}, {25, 26}, {25, 25}, {25, 25},                      // dgamma dbeta sdo sdelta
+};
 
 }  // namespace
 
 RecomputePolicy parse_policy(const std::string& name) {
   if (name == "full") return RecomputePolicy::full;
-  if (name == "P1" || name == "p1" || name == "auto") return RecomputePolicy::p1;
+  if (name == "P1" || name == "p1") return RecomputePolicy::p1;
   if (name == "P2" || name == "p2") return RecomputePolicy::p2;
   if (name == "P0" || name == "p0") return RecomputePolicy::p0;
-  throw EngineError("invalid_recipe", "recompute \"" + name + "\" is unknown",
-                    "Use full, P1, P2, P0 or auto.");
+  throw EngineError("invalid_recipe", "recompute \"" + name + "\" is unknown", "Use full, P1, P2 or P0.");
+}
+
+const char* policy_name(RecomputePolicy policy) {
+  constexpr const char* kNames[] = {"full", "P1", "P2", "P0"};
+  return kNames[static_cast<size_t>(policy)];
 }
 
 bool LayerMemory::keeps(Tensor t) const {
@@ -49,168 +74,143 @@ bool LayerMemory::keeps(Tensor t) const {
   }
 }
 
-LayerMemory::LayerMemory(const ModelConfig& c, const BatchLayout& batch, DType act, RecomputePolicy policy,
-                         i64 head_rows, bool compaction, Arena* arena)
-    : policy_(policy), kinds_(c.layers) {
-  // times by tensor, in the order of the enum: forward lifetime, last use in backward, recomputed with the
-  // mixer
-  static constexpr std::array<TensorRow, kNumTensors> kRows = {{
-      {{0, 1}, 28, true},    // xn1
-      {{1, 6}, 26, true},    // proj
-      {{3, 6}, 25, true},    // o
-      {{3, 6}, 23, true},    // y
-      {{6, 10}, 14, true},   // xm
-      {{7, 8}, 13, false},   // xn2
-      {{8, 9}, 13, false},   // gu
-      {{9, 10}, -1, false},  // act
-      {{2, 4}, 26, true},    // qkv
-      {{3, 4}, 25, true},    // ar
-      {kNever, 25, true},    // state
-      {{3, 4}, 25, true},    // g
-      {{3, 4}, 26, true},    // beta
-      {{2, 3}, 25, true},    // q
-      {{2, 3}, 25, true},    // k
-      {{3, 3}, 25, true},    // lse
-  }};
-  static constexpr std::array<Span, kNumGrads> kGradSpans = {{
-      {9, 11},
-      {12, 14},
-      {22, 25},
-      {24, 28},
-      {27, 29},  // dact dxn2 dy dproj dxn1
-      {24, 25},
-      {25, 26},
-      {25, 26},
-      {25, 26},
-      {25, 25},
-      {25, 25},  // do dq dk dv du ds
-      {25, 26},
-      {25, 26},
-      {25, 25},
-      {25, 25},  // dgamma dbeta sdo sdelta
-  }};
+// Bytes of every buffer by layer kind; 0 where the kind has none.
+struct LayerMemory::Sizes {
+  const ModelConfig& config;
+  const i64 T, NC;
+  const size_t element;
 
-  const i64 T = batch.tokens, NC = batch.chunks(), H = c.hidden, I = c.intermediate;
-  const GdnShape& g = c.gdn;
-  const AttnShape& s = c.attn;
-  const size_t e = dtype_bytes(act);
-  const auto acts = [e](i64 n) { return static_cast<size_t>(n) * e; };
-  const auto floats = [](i64 n) { return static_cast<size_t>(n) * sizeof(float); };
-  const i64 heads = i64{s.heads} * s.head_dim, kv = i64{s.kv_heads} * s.head_dim;
+  size_t acts(i64 n) const { return static_cast<size_t>(n) * element; }
+  static size_t floats(i64 n) { return static_cast<size_t>(n) * sizeof(float); }
+  i64 heads() const { return i64{config.attn.heads} * config.attn.head_dim; }
+  i64 kv() const { return i64{config.attn.kv_heads} * config.attn.head_dim; }
+  i64 mixer_width(bool linear) const { return linear ? config.gdn.values() : heads(); }
+  i64 proj_width(bool linear) const { return linear ? config.gdn.proj_dim() : config.attn.proj_dim(); }
+  i64 states() const { return NC * config.gdn.value_heads * config.gdn.key_dim * config.gdn.value_dim; }
+  i64 gates() const { return NC * config.gdn.value_heads * kChunk; }
 
-  // bytes by layer kind (linear, full); 0: the kind has none
-  const auto bytes = [&](Tensor t, bool linear) -> size_t {
+  size_t tensor(Tensor t, bool linear) const {
     switch (t) {
       case kXn1:
       case kXm:
       case kXn2:
-        return acts(T * H);
+        return acts(T * config.hidden);
       case kProj:
-        return acts(T * (linear ? g.proj_dim() : s.proj_dim()));
+        return acts(T * proj_width(linear));
       case kO:
       case kY:
-        return acts(T * (linear ? g.values() : heads));
+        return acts(T * mixer_width(linear));
       case kGu:
-        return acts(2 * T * I);
+        return acts(2 * T * config.intermediate);
       case kAct:
-        return acts(T * I);
+        return acts(T * config.intermediate);
       case kQkv:
-        return linear ? acts(T * g.conv_dim()) : 0;
+        return linear ? acts(T * config.gdn.conv_dim()) : 0;
       case kAr:
-        return linear ? acts(NC * g.value_heads * kChunk * kChunk) : 0;
+        return linear ? acts(gates() * kChunk) : 0;
       case kState:
-        return linear ? acts(NC * g.value_heads * g.key_dim * g.value_dim) : 0;
+        return linear ? acts(states()) : 0;
       case kG:
       case kBeta:
-        return linear ? floats(NC * g.value_heads * kChunk) : 0;
+        return linear ? floats(gates()) : 0;
       case kQ:
-        return linear ? 0 : acts(T * heads);
+        return linear ? 0 : acts(T * heads());
       case kK:
-        return linear ? 0 : acts(T * kv);
+        return linear ? 0 : acts(T * kv());
       case kLse:
-        return linear ? 0 : floats(T * s.heads);
+        return linear ? 0 : floats(T * config.attn.heads);
       default:
         return 0;
     }
-  };
-  const auto grad_bytes = [&](Grad t, bool linear) -> size_t {
+  }
+
+  size_t grad(Grad t, bool linear) const {
+    const i64 keys = i64{config.gdn.value_heads} * config.gdn.key_dim;  // dq, dk come per value head
     switch (t) {
       case kDact:
-        return acts(T * I);
+        return acts(T * config.intermediate);
       case kDxn2:
       case kDxn1:
-        return acts(T * H);
+        return acts(T * config.hidden);
       case kDy:
-        return acts(T * (linear ? g.values() : heads));
+        return acts(T * mixer_width(linear));
       case kDproj:
-        return acts(T * (linear ? g.proj_dim() : s.proj_dim()));
+        return acts(T * proj_width(linear));
       case kDo:
       case kDv:
       case kDu:
-        return linear ? acts(T * g.values()) : 0;
+        return linear ? acts(T * config.gdn.values()) : 0;
       case kDq:
-        return acts(T * (linear ? i64{g.value_heads} * g.key_dim : heads));
+        return acts(T * (linear ? keys : heads()));
       case kDk:
-        return acts(T * (linear ? i64{g.value_heads} * g.key_dim : kv));
+        return acts(T * (linear ? keys : kv()));
       case kDs:
-        return linear ? acts(NC * g.value_heads * g.key_dim * g.value_dim) : 0;
+        return linear ? acts(states()) : 0;
       case kDgamma:
       case kDbeta:
-        return linear ? floats(NC * g.value_heads * kChunk) : 0;
+        return linear ? floats(gates()) : 0;
       case kSdo:
-        return linear ? 0 : acts(T * heads);
+        return linear ? 0 : acts(T * heads());
       case kSdelta:
-        return linear ? 0 : floats(T * s.heads);
+        return linear ? 0 : floats(T * config.attn.heads);
       default:
         return 0;
     }
-  };
-  const auto add = [&](size_t size, Span span, int base) {
-    return size == 0 || span.first < 0
-               ? -1
-               : arena->add(MemoryPart::activations, size, base + span.first, base + span.last);
-  };
-
-  for (i64 l = 0; l <= c.num_layers(); ++l)
-    x_.push_back(arena->add(MemoryPart::activations, acts(T * H), 0, kEnd));
-  d_ = arena->add(MemoryPart::activations, acts(T * H), kHead, kEnd);
-
-  const int mixer_time = policy == RecomputePolicy::full ? 0 : kMixerLate;
-  std::array<Items, 2> scratch_forward, scratch_backward;
-  for (int kind = 0; kind < 2; ++kind) {
-    const bool linear = kind == 0;
-    const int forward_base = kind * kForwardWindow, backward_base = kBackward + kind * kBackwardWindow;
-    for (int t = 0; t < kNumTensors; ++t) {
-      const TensorRow& row = kRows[static_cast<size_t>(t)];
-      const bool shared = !keeps(static_cast<Tensor>(t));
-      const size_t size = shared ? bytes(static_cast<Tensor>(t), linear) : 0;
-      const Span again = row.last_backward < 0 ? kNever : Span{row.mixer ? mixer_time : 7, row.last_backward};
-      scratch_forward[static_cast<size_t>(kind)][static_cast<size_t>(t)] =
-          add(size, row.forward, forward_base);
-      scratch_backward[static_cast<size_t>(kind)][static_cast<size_t>(t)] = add(size, again, backward_base);
-    }
-    for (int t = 0; t < kNumGrads; ++t)
-      grads_[static_cast<size_t>(kind)][static_cast<size_t>(t)] =
-          add(grad_bytes(static_cast<Grad>(t), linear), kGradSpans[static_cast<size_t>(t)], backward_base);
   }
-  for (const LayerKind kind : kinds_) {
-    const size_t k = kind == LayerKind::linear_attention ? 0 : 1;
-    Items forward = scratch_forward[k], again = scratch_backward[k];
-    for (int t = 0; t < kNumTensors; ++t)
+};
+
+LayerMemory::LayerMemory(const ModelConfig& c, const BatchLayout& batch, DType act, RecomputePolicy policy,
+                         i64 head_rows, bool compaction, Arena* arena)
+    : policy_(policy), kinds_(c.layers) {
+  const Sizes sizes{c, batch.tokens, batch.chunks(), dtype_bytes(act)};
+  const size_t stream = sizes.acts(batch.tokens * c.hidden);
+  for (i64 l = 0; l <= c.num_layers(); ++l)
+    x_.push_back(arena->add(MemoryPart::activations, stream, 0, kEnd));
+  d_ = arena->add(MemoryPart::activations, stream, kHead, kEnd);
+
+  std::array<Items, 2> scratch_forward, scratch_backward;
+  for (const size_t kind : {0, 1})
+    add_scratch(sizes, kind, &scratch_forward[kind], &scratch_backward[kind], arena);
+  for (const LayerKind layer : kinds_) {
+    const size_t kind = layer == LayerKind::linear_attention ? 0 : 1;
+    Items forward = scratch_forward[kind], again = scratch_backward[kind];
+    for (size_t t = 0; t < kNumTensors; ++t)
       if (keeps(static_cast<Tensor>(t)))
-        forward[static_cast<size_t>(t)] = again[static_cast<size_t>(t)] =
-            add(bytes(static_cast<Tensor>(t), k == 0), {0, kEnd}, 0);
+        forward[t] = again[t] = add(sizes.tensor(static_cast<Tensor>(t), kind == 0), {0, kEnd}, 0, arena);
     forward_.push_back(forward);
     recomputed_.push_back(again);
   }
 
-  const i64 rows = std::max(T, kLossRowStep);
-  head_ = {add(acts(T * H), {1, 8}, kHead),                                // xf
-           compaction ? add(acts(rows * H), {2, 7}, kHead) : -1,           // compact
-           add(acts(std::min(head_rows, rows) * c.vocab), {3, 6}, kHead),  // z
-           compaction ? add(acts(rows * H), {5, 7}, kHead) : -1,           // d_compact
-           add(acts(T * H), {5, 8}, kHead),                                // dxf
-           arena->add(MemoryPart::activations, floats(rows), 0, kEnd)};    // nll
+  const i64 rows = std::max(batch.tokens, kLossRowStep);
+  const size_t compact = compaction ? sizes.acts(rows * c.hidden) : 0;
+  head_ = {add(stream, {1, 8}, kHead, arena),                                           // xf
+           add(compact, {2, 7}, kHead, arena),                                          // compact
+           add(sizes.acts(std::min(head_rows, rows) * c.vocab), {3, 6}, kHead, arena),  // z
+           add(compact, {5, 7}, kHead, arena),                                          // d_compact
+           add(stream, {5, 8}, kHead, arena),                                           // dxf
+           arena->add(MemoryPart::activations, Sizes::floats(rows), 0, kEnd)};          // nll
+}
+
+int LayerMemory::add(size_t bytes, Span span, int base, Arena* arena) {
+  if (bytes == 0 || span.first < 0) return -1;
+  return arena->add(MemoryPart::activations, bytes, base + span.first, base + span.last);
+}
+
+// What all layers of one kind share.
+void LayerMemory::add_scratch(const Sizes& sizes, size_t kind, Items* forward, Items* again, Arena* arena) {
+  const int forward_base = static_cast<int>(kind) * kForwardWindow;
+  const int backward_base = kBackward + static_cast<int>(kind) * kBackwardWindow;
+  const int mixer_time = policy_ == RecomputePolicy::full ? 0 : kMixerLate;
+  for (size_t t = 0; t < kNumTensors; ++t) {
+    const TensorRow& row = kRows[t];
+    const size_t bytes = keeps(static_cast<Tensor>(t)) ? 0 : sizes.tensor(static_cast<Tensor>(t), kind == 0);
+    const Span recomputed =
+        row.last_backward < 0 ? kNever : Span{row.mixer ? mixer_time : kMlpTime, row.last_backward};
+    (*forward)[t] = add(bytes, row.forward, forward_base, arena);
+    (*again)[t] = add(bytes, recomputed, backward_base, arena);
+  }
+  for (size_t t = 0; t < kNumGrads; ++t)
+    grads_[kind][t] = add(sizes.grad(static_cast<Grad>(t), kind == 0), kGradSpans[t], backward_base, arena);
 }
 
 LayerBuffers LayerMemory::buffers(const Arena& a, const Items& items) const {

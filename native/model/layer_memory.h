@@ -16,6 +16,7 @@ namespace tessera {
 //   p2    p1 and the in-projection              p0  everything but the norms' and the activation's outputs
 enum class RecomputePolicy : u8 { full, p1, p2, p0 };
 RecomputePolicy parse_policy(const std::string& name);  // "full", "P1", "P2", "P0"; throws invalid_recipe
+const char* policy_name(RecomputePolicy policy);
 
 // Shapes as in ops/backend.h. Fields of the other layer kind are null.
 struct LayerBuffers {
@@ -39,13 +40,17 @@ struct HeadBuffers {
   float* nll;
 };
 
+// Times of a tensor's first and last use.
+struct Span {
+  int first, last;
+};
+
 class LayerMemory {
  public:
   LayerMemory(const ModelConfig& config, const BatchLayout& batch, DType act, RecomputePolicy policy,
               i64 head_rows, bool compaction, Arena* arena);
-  Act* x(const Arena& a, i64 layer) const {
-    return a.at(x_[static_cast<size_t>(layer)]);
-  }                                                  // entering; [L]: leaving the last
+  // The residual stream entering a layer, [T, H]; x(L) leaves the last.
+  Act* x(const Arena& a, i64 layer) const { return a.at(x_[static_cast<size_t>(layer)]); }
   Act* d(const Arena& a) const { return a.at(d_); }  // the gradient that walks down the layers, [T, H]
   LayerBuffers forward(const Arena& a, i64 layer) const;
   LayerBuffers recomputed(const Arena& a, i64 layer) const;
@@ -92,7 +97,11 @@ class LayerMemory {
   };
   using Items = std::array<int, kNumTensors>;
 
+  struct Sizes;
+
   bool keeps(Tensor t) const;
+  static int add(size_t bytes, Span span, int base, Arena* arena);
+  void add_scratch(const Sizes& sizes, size_t kind, Items* forward, Items* again, Arena* arena);
   LayerBuffers buffers(const Arena& a, const Items& items) const;
 
   RecomputePolicy policy_;

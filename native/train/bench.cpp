@@ -1,7 +1,5 @@
 #include "train/bench.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -135,9 +133,7 @@ std::string weight_hash(Backend& backend, const Parameters& parameters) {
   const DType type = parameters.type(Field::weight, Bucket::big);
   std::vector<char> raw(static_cast<size_t>(parameters.layout().big_count) * dtype_bytes(type));
   backend.copy_out(raw.data(), parameters.big(Field::weight, 0), raw.size());
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(XXH3_64bits(raw.data(), raw.size())));
-  return text;
+  return text_checksum({raw.data(), raw.size()});
 }
 
 // Floating-point operations of one step's mathematics: recomputation does not count.

@@ -130,7 +130,8 @@ Recipe parse_recipe(const Json& json, const std::string& where) {
   r.grad_accumulation = top.whole("gradAccumulation", 1, 1);
   read_optimizer(json, where, &r);
   read_schedule(json, where, &r);
-  r.policy = parse_policy(top.get<std::string>("recompute", "auto"));
+  const auto policy = top.get<std::string>("recompute", "auto");
+  if (policy != "auto") r.policy = parse_policy(policy);
   r.checkpoint = {.every_steps = checkpoint.whole("everySteps", 0, 0),
                   .every_minutes = checkpoint.number("everyMinutes", 0, 0, kAny),
                   .keep = checkpoint.whole("keep", 2, 1),

@@ -1,6 +1,7 @@
 // The fields of a resolved recipe that the engine acts on; the core has checked the rest.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/files.h"
@@ -14,9 +15,9 @@ struct Schedule {
   enum class Kind : u8 { constant, linear, cosine } kind = Kind::constant;
   double lr = 0, min_lr = 0;
   i64 warmup_steps = 0;
-  // Learning rate of a step (0-based) of a run of `total` steps: rises linearly over the warm-up, reaching lr at its
-  // last step, then stays, or falls linearly or by a half cosine towards min_lr, which it would reach at step
-  // `total`: the last step still learns, as in transformers.
+  // Learning rate of a step (0-based) of a run of `total` steps: rises linearly over the warm-up, reaching lr
+  // at its last step, then stays, or falls linearly or by a half cosine towards min_lr, which it would reach
+  // at step `total`: the last step still learns, as in transformers.
   double at(i64 step, i64 total) const;
 };
 
@@ -34,7 +35,7 @@ struct Recipe {
   OptimizerOptions optimizer;
   double clip = 0;
   Schedule schedule;
-  RecomputePolicy policy = RecomputePolicy::p1;
+  std::optional<RecomputePolicy> policy;  // absent: the fastest one that fits
   CheckpointRules checkpoint;
   i64 evaluate_every = 0;
   i64 profile_at = 0;

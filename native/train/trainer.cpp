@@ -1,5 +1,7 @@
 #include "train/trainer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -7,17 +9,33 @@
 #include "core/json.h"
 #include "model/device.h"
 #include "protocol/hello.h"
+#include "protocol/nvml.h"
 
 namespace tessera {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-double milliseconds_since(Clock::time_point t) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - t).count();
+void check_tokens(const TokenCache& cache, i64 vocab, const fs::path& folder) {
+  for (i64 n = 0; n < cache.num_examples(); ++n)
+    for (const i32 id : cache.ids(n))
+      if (id < 0 || id >= vocab)
+        throw EngineError("invalid_token",
+                          folder.string() + ": example " + std::to_string(n) + " holds token " +
+                              std::to_string(id) + ", the model's vocabulary has " + std::to_string(vocab),
+                          "The dataset was tokenised for another model: import it again with this one.");
 }
 
-// Steps whose results the host has not read yet: it never waits for the device inside a step.
-constexpr size_t kStepsInFlight = 2;
+// Bytes that a run may take: half of the machine's free memory on the CPU, so that it stays usable, and nine
+// tenths of a GPU's. 0: unknown.
+size_t free_memory(const std::string& device) {
+  if (device == "cpu")
+    return static_cast<size_t>(::sysconf(_SC_AVPHYS_PAGES)) * static_cast<size_t>(::sysconf(_SC_PAGESIZE)) /
+           2;
+  const Nvml nvml;
+  const int index = std::atoi(device.substr(device.find(':') + 1).c_str());
+  const Json gpu = index < nvml.count() ? nvml.read(index) : Json::object();
+  if (!gpu.contains("memoryTotalBytes")) return 0;
+  return (gpu["memoryTotalBytes"].get<size_t>() - gpu["memoryBytes"].get<size_t>()) / 10 * 9;
+}
 
 }  // namespace
 
@@ -42,13 +60,7 @@ Trainer::Trainer(const TrainOptions& options)
   check_model_and_plan();
   refuse_empty_steps();
   refuse_slow_kernels();
-  executor_ = std::make_unique<Executor>(*backend_, config_, layout_,
-                                         ExecutorOptions{.optimizer = recipe_.optimizer,
-                                                         .policy = recipe_.policy,
-                                                         .batch = capacity(),
-                                                         .head_rows = recipe_.head_rows,
-                                                         .compaction = recipe_.compaction,
-                                                         .accumulates = recipe_.grad_accumulation > 1});
+  executor_ = plan_executor();
   state_.seed = recipe_.seed;
   state_.recipe = recipe_.binding;
   state_.data = {{"cache", cache_.fingerprint()}, {"plan", plan_.fingerprint()}};
@@ -56,6 +68,8 @@ Trainer::Trainer(const TrainOptions& options)
 
 void Trainer::check_model_and_plan() const {
   check_tensors(layout_, files_, prefix_, config_.tied);
+  check_tokens(cache_, config_.vocab, options_.cache);
+  if (eval_cache_) check_tokens(*eval_cache_, config_.vocab, options_.eval_cache);
   const i64 longest =
       std::max(plan_.max_sequence_length(), eval_plan_ ? eval_plan_->max_sequence_length() : 0);
   if (longest > config_.max_positions)
@@ -86,6 +100,27 @@ BatchLayout Trainer::capacity() const {
           backend_->fixed_shapes() ? sequences_with_tail(count, plan->positions(b), layout.tokens) : count);
     }
   return layout;
+}
+
+// With no policy asked for, the one that computes least again and fits the memory.
+std::unique_ptr<Executor> Trainer::plan_executor() const {
+  using enum RecomputePolicy;
+  const auto with = [&](RecomputePolicy policy) {
+    return std::make_unique<Executor>(*backend_, config_, layout_,
+                                      ExecutorOptions{.optimizer = recipe_.optimizer,
+                                                      .policy = policy,
+                                                      .batch = capacity(),
+                                                      .head_rows = recipe_.head_rows,
+                                                      .compaction = recipe_.compaction,
+                                                      .accumulates = recipe_.grad_accumulation > 1});
+  };
+  const size_t free = free_memory(backend_->name());
+  if (recipe_.policy || free == 0) return with(recipe_.policy.value_or(p1));
+  for (const RecomputePolicy policy : {p0, p2, p1}) {
+    auto executor = with(policy);
+    if (executor->plan().total <= free) return executor;
+  }
+  return with(full);
 }
 
 // Refused here, before the first step, so that no run ends in its middle for it.
@@ -125,6 +160,7 @@ Json Trainer::hello() const {
 Json Trainer::forecast() const {
   const MemoryPlan m = executor_->plan();
   return {{"steps", total_steps_},
+          {"recompute", policy_name(executor_->options().policy)},
           {"memory",
            {{"weights", m.weights},
             {"gradients", m.gradients},
@@ -136,8 +172,12 @@ Json Trainer::forecast() const {
 }
 
 void Trainer::start() {
-  emit(
-      {{"event", "progress"}, {"what", "load"}, {"done", 0}, {"total", 1}, {"memory", forecast()["memory"]}});
+  emit({{"event", "progress"},
+        {"what", "load"},
+        {"done", 0},
+        {"total", 1},
+        {"recompute", policy_name(executor_->options().policy)},
+        {"memory", forecast()["memory"]}});
   executor_->allocate();
   if (options_.resume.empty()) {
     load_weights(executor_->parameters(), files_);
@@ -148,7 +188,7 @@ void Trainer::start() {
     resume_from(checkpoint);
   }
   emit({{"event", "progress"}, {"what", "load"}, {"done", 1}, {"total", 1}});
-  last_report_ = last_save_ = Clock::now();
+  last_report_ = last_save_ = std::chrono::steady_clock::now();
 }
 
 void Trainer::resume_from(const fs::path& checkpoint) {
@@ -185,192 +225,6 @@ Trainer::MicroBatch Trainer::micro_batch(const TokenCache& cache, const Plan& pl
     at += length;
   }
   return m;
-}
-
-void Trainer::take_step() {
-  Pending p{};
-  std::vector<MicroBatch> batches;
-  for (i64 k = 0, bin; k < recipe_.grad_accumulation && (bin = bins_of_step(state_.step, k)) >= 0; ++k) {
-    batches.push_back(micro_batch(cache_, plan_, bin));
-    p.targets += batches.back().targets;
-    p.tokens += batches.back().tokens;
-    p.positions += batches.back().positions;
-  }
-  for (size_t k = 0; k < batches.size(); ++k) executor_->run_micro_batch(batches[k].sequences, k == 0);
-  const double t = static_cast<double>(state_.step + 1);
-  p.step = state_.step + 1;
-  p.learning_rate = recipe_.schedule.at(state_.step, total_steps_);
-  p.ticket = executor_->update({.lr = static_cast<float>(p.learning_rate),
-                                .bias1 = static_cast<float>(1.0 - std::pow(recipe_.optimizer.beta1, t)),
-                                .bias2 = static_cast<float>(1.0 - std::pow(recipe_.optimizer.beta2, t)),
-                                .inv_tokens = static_cast<float>(1.0 / static_cast<double>(p.targets)),
-                                .clip = static_cast<float>(recipe_.clip),
-                                .seed = static_cast<std::uint32_t>(recipe_.seed),
-                                .step = static_cast<i32>(p.step)});
-  pending_.push_back(p);
-  state_.step = p.step;
-  state_.next_bin = bins_of_step(state_.step, 0);
-  report(backend_->fixed_shapes() ? kStepsInFlight : 0);
-}
-
-// Reads results until at most so many steps are in flight, one event each.
-void Trainer::report(size_t most_pending) {
-  while (pending_.size() > most_pending) {
-    const Pending p = pending_.front();
-    pending_.pop_front();
-    const StepResult result = executor_->result(p.ticket);
-    if (!result.finite) fail_non_finite(p.step);
-    const double ms = milliseconds_since(last_report_);
-    last_report_ = Clock::now();
-    state_.supervised_tokens += p.targets;
-    state_.real_tokens += p.tokens;
-    state_.positions += p.positions;
-    state_.milliseconds += ms;
-    emit({{"event", "step"},
-          {"step", p.step},
-          {"steps", total_steps_},
-          {"loss", result.loss_sum / static_cast<double>(p.targets)},
-          {"gradNorm", result.grad_norm},
-          {"learningRate", p.learning_rate},
-          {"supervisedTokens", p.targets},
-          {"realTokens", p.tokens},
-          {"positions", p.positions},
-          {"milliseconds", ms},
-          {"atMs", now_ms()}});
-  }
-}
-
-void Trainer::fail_non_finite(i64 step) {
-  const bool undisturbed = pending_.empty();
-  const std::string where = undisturbed ? executor_->find_non_finite() : "";
-  std::string saved;
-  if (undisturbed && saved_step_ != step - 1) {
-    // The update changed nothing: the state is that after the step before.
-    state_.step = step - 1;
-    state_.next_bin = bins_of_step(state_.step, 0);
-    save();
-    saved = "; the state before it was saved";
-  }
-  throw EngineError("non_finite",
-                    "step " + std::to_string(step) + ": the loss or a gradient is NaN or infinite" +
-                        (where.empty() ? "" : ", first seen in " + where) + saved,
-                    "Lower optimizer.lr, add warm-up steps, or look at the examples of this step.");
-}
-
-void Trainer::evaluate(const char* phase) {
-  if (!eval_plan_) return;
-  report(0);
-  double sum = 0;
-  i64 targets = 0;
-  for (i64 b = 0; b < eval_plan_->num_bins(); ++b) {
-    const MicroBatch m = micro_batch(*eval_cache_, *eval_plan_, b);
-    if (m.targets == 0) continue;
-    sum += executor_->result(executor_->evaluate(m.sequences)).loss_sum;
-    targets += m.targets;
-  }
-  if (targets == 0)
-    throw EngineError("no_supervised_tokens",
-                      options_.eval_plan.string() + ": the held-out examples have 0 supervised tokens");
-  const double loss = sum / static_cast<double>(targets);
-  emit({{"event", "eval"}, {"step", state_.step}, {"loss", loss}, {"tokens", targets}, {"phase", phase}});
-  const bool better = !state_.best_eval || loss < *state_.best_eval;
-  if (better) state_.best_eval = loss;
-  if (better && recipe_.checkpoint.best && state_.step > 0) {
-    save();
-    best_checkpoint_ = checkpoint_path(options_.out, state_.step);
-  }
-  last_report_ = Clock::now();
-}
-
-void Trainer::save() {
-  report(0);
-  const fs::path path =
-      saved_step_ == state_.step && fs::exists(checkpoint_path(options_.out, state_.step))
-          ? checkpoint_path(options_.out, state_.step)
-          : write_checkpoint({executor_->parameters(), files_, options_.model, config_.tied}, state_,
-                             options_.out);
-  saved_step_ = state_.step;
-  std::vector<fs::path> spare;
-  if (best_checkpoint_) spare.push_back(*best_checkpoint_);
-  prune_checkpoints(options_.out, recipe_.checkpoint.keep, spare);
-  emit({{"event", "checkpoint"}, {"step", state_.step}, {"path", fs::absolute(path).string()}});
-  last_report_ = last_save_ = Clock::now();
-}
-
-bool Trainer::checkpoint_due() const {
-  const CheckpointRules& rules = recipe_.checkpoint;
-  return (rules.every_steps > 0 && state_.step % rules.every_steps == 0) ||
-         (rules.every_minutes > 0 && milliseconds_since(last_save_) >= rules.every_minutes * 60'000);
-}
-
-void Trainer::emit_profile() {
-  emit({{"event", "profile"},
-        {"step", state_.step},
-        {"host", backend_->take_report()},
-        {"device", op_times_json(backend_->op_times(), "operation")}});
-}
-
-// Takes the commands that have come; a reason where the run is to end.
-std::optional<std::string> Trainer::obey(CommandReader& commands) {
-  while (const auto command = commands.next()) {
-    if (*command == "stop") return "stopped";
-    if (*command == "parent-gone") return "parent-gone";
-    if (*command == "checkpoint") save();
-    if (*command == "profile") profile_next_ = true;
-    if (*command == "pause")
-      if (auto reason = pause(commands)) return reason;
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> Trainer::pause(CommandReader& commands) {
-  report(0);
-  emit({{"event", "paused"}, {"step", state_.step}});
-  for (;;) {
-    const auto command = commands.wait(60'000);
-    if (!command) continue;
-    if (*command == "stop") return "stopped";
-    if (*command == "parent-gone") return "parent-gone";
-    if (*command == "checkpoint") save();
-    if (*command == "resume") break;
-  }
-  emit({{"event", "resumed"}, {"step", state_.step}});
-  last_report_ = Clock::now();
-  return std::nullopt;
-}
-
-void Trainer::run(CommandReader& commands) {
-  start();
-  if (state_.step == 0) evaluate("before");
-  std::string reason = "completed";
-  backend_->enable(options_.profile);
-  while (state_.step < total_steps_) {
-    if (const auto end = obey(commands)) {
-      reason = *end;
-      break;
-    }
-    const bool profile = profile_next_ || recipe_.profile_at == state_.step + 1;
-    profile_next_ = false;
-    if (profile) {
-      report(0);
-      backend_->take_report();
-      backend_->enable(true);
-    }
-    take_step();
-    if (profile) {
-      report(0);
-      emit_profile();
-      backend_->enable(options_.profile);
-    }
-    if (recipe_.evaluate_every > 0 && state_.step % recipe_.evaluate_every == 0 && state_.step < total_steps_)
-      evaluate("during");
-    if (checkpoint_due() && state_.step < total_steps_) save();
-  }
-  report(0);
-  if (options_.profile) emit_profile();
-  if (reason == "completed") evaluate("after");
-  save();
-  emit({{"event", "done"}, {"step", state_.step}, {"reason", reason}});
 }
 
 }  // namespace tessera

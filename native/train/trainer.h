@@ -51,6 +51,7 @@ class Trainer {
 
   void check_model_and_plan() const;
   BatchLayout capacity() const;
+  std::unique_ptr<Executor> plan_executor() const;
   void refuse_empty_steps() const;
   void refuse_slow_kernels() const;
   void start();

@@ -1,5 +1,6 @@
 // Whole runs through the Trainer: schedules, plans, checkpoints that continue to the bit.
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -209,6 +210,32 @@ TEST(Training, AStepWithoutTargetsIsRefusedBeforeTheFirst) {
   world.recipe["steps"] = 3;
   expect_error("no_supervised_tokens", "step 2 (bin 1) has 0 trainable tokens", [&] { world.train("run"); });
   EXPECT_FALSE(fs::exists(world.folder / "run"));
+}
+
+// Step 1 is refused, nothing is changed or saved but the state before it, and the layer is named.
+TEST(Training, ANanEndsTheRunNamingStepAndLayer) {
+  World world;
+  const fs::path path = world.folder / "model" / "model.safetensors";
+  std::string bytes = read_file(path);
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), 8);
+  const size_t at = SafetensorsFile(path).info("model.layers.1.mlp.up_proj.weight").begin;
+  const std::uint16_t nan = 0x7fc0;
+  std::memcpy(bytes.data() + 8 + header + at, &nan, 2);
+  write_file(path, bytes);
+  expect_error("non_finite",
+               "step 1: the loss or a gradient is NaN or infinite, first seen in the forward pass of layer 1",
+               [&] { world.train("run"); });
+  ASSERT_EQ(list_checkpoints(world.folder / "run").size(), 1u);
+  EXPECT_EQ(read_file(checkpoint_path(world.folder / "run", 0) / "model.safetensors"), bytes);
+}
+
+TEST(Training, TokensOutsideTheVocabularyAreRefusedByExample) {
+  World world({30, 12});
+  Json config = read_json(world.folder / "model" / "config.json");
+  config["vocab_size"] = 20;
+  testing::write_small_model(world.folder / "model", config, DType::bf16);
+  expect_error("invalid_token", "example 0 holds token", [&] { world.train("run"); });
 }
 
 TEST(Plan, IsRefusedNamingTheEntry) {
