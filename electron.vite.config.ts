@@ -10,6 +10,8 @@ export default defineConfig({
       outDir: 'out/main',
       // Electron 33's Node; the core itself is not bundled here, it runs in its own Node 24.
       target: 'node20',
+      // Bundled whole: the packaged app carries no packages of its own beside the core's.
+      externalizeDeps: false,
       rolldownOptions: { input: { main: resolve(here, 'main/main.ts') } },
     },
   },

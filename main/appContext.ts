@@ -1,6 +1,10 @@
+import { accessSync, constants, mkdirSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { app } from 'electron';
 import type { CoreState, MenuCommand } from './contract/host.ts';
+import type { CoreClient } from './contract/index.ts';
+import type { RunSummary } from './contract/runs.ts';
 import { defaultHome } from './core/home.ts';
 import { createTopic, createValue, type Topic, type Value } from './observable.ts';
 import { openSettings, type Settings } from './settings.ts';
@@ -10,6 +14,8 @@ export interface AppContext {
   home: string;
   settings: Settings;
   coreState: Value<CoreState>;
+  /** This process's own link to the core, while there is one. */
+  core: Value<CoreClient | undefined>;
   /** Asks for the core again after it was lost. */
   restartCore: () => void;
   incomingFiles: Topic<string[]>;
@@ -18,8 +24,9 @@ export interface AppContext {
   routes: Topic<string>;
   /** Brings a window to the front, opening one where none is. */
   showWindow: (route?: string) => void;
-  /** Runs that are going, by name; kept by the notifications' subscription. */
   activeRuns: Value<ActiveRun[]>;
+  /** Runs as they end, for better or worse. */
+  endedRuns: Topic<RunSummary>;
   /** Finishes the step of every run that is going and saves; resolves when all have ended. */
   stopRuns: () => Promise<void>;
   /** True from the moment the person has decided to quit. */
@@ -33,21 +40,37 @@ export interface ActiveRun {
 
 export function createAppContext(): AppContext {
   const home = homeFromArguments(process.argv) ?? defaultHome();
-  // A home of its own is an app of its own: its window state and its single instance go with it.
-  app.setPath('userData', join(home, 'window'));
+  app.setPath('userData', windowFolder(home));
   return {
     home,
     settings: openSettings(join(home, 'window.json')),
     coreState: createValue<CoreState>({ kind: 'starting' }),
     restartCore: () => undefined,
+    core: createValue<CoreClient | undefined>(undefined),
     incomingFiles: createTopic<string[]>(),
     menuCommands: createTopic<MenuCommand>(),
     routes: createTopic<string>(),
     showWindow: () => undefined,
     activeRuns: createValue<ActiveRun[]>([]),
+    endedRuns: createTopic<RunSummary>(),
     stopRuns: () => Promise.resolve(),
     isQuitting: false,
   };
+}
+
+/**
+ * A home of its own is an app of its own: its window state and its single instance go with it. A home that cannot be
+ * written is for the core to explain, so the window that shows the explanation keeps its files elsewhere.
+ */
+function windowFolder(home: string): string {
+  const folder = join(home, 'window');
+  try {
+    mkdirSync(folder, { recursive: true });
+    accessSync(folder, constants.W_OK);
+    return folder;
+  } catch {
+    return mkdtempSync(join(tmpdir(), 'tessera-window-'));
+  }
 }
 
 function homeFromArguments(argv: string[]): string | undefined {

@@ -2,6 +2,7 @@ import { app } from 'electron';
 import { createAppContext } from './appContext.ts';
 import { setupBridge } from './bridge/setupBridge.ts';
 import { setupCore } from './coreHost/setupCore.ts';
+import { setupRuns } from './coreHost/setupRuns.ts';
 import { setupErrors } from './errors/setupErrors.ts';
 import { setupIncomingFiles } from './instance/setupIncomingFiles.ts';
 import { setupSingleInstance } from './instance/setupSingleInstance.ts';
@@ -27,6 +28,7 @@ if (setupSingleInstance(context)) {
     setupMenu(context);
     setupWindows(context);
     setupCore(context);
+    setupRuns(context);
     setupNotifications(context);
     setupTray(context);
     setupQuit(context);

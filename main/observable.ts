@@ -45,3 +45,18 @@ export function createValue<T>(initial: T): Value<T> {
     },
   };
 }
+
+/** The first value, from the present one on, that is wanted. */
+export function nextValue<T>(value: Value<T>, isWanted: (value: T) => boolean): Promise<T> {
+  return new Promise((resolve) => {
+    if (isWanted(value.get())) {
+      resolve(value.get());
+      return;
+    }
+    const stop = value.watch((next) => {
+      if (!isWanted(next)) return;
+      stop();
+      resolve(next);
+    });
+  });
+}

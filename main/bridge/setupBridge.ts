@@ -3,8 +3,7 @@ import type { AppContext } from '../appContext.ts';
 import { hostChannels } from '../contract/host.ts';
 import { clientFrame } from '../contract/port.ts';
 import { serve } from '../contract/server.ts';
-import { attachPort } from '../core/attach.ts';
-import { coreProgram } from '../coreHost/setupCore.ts';
+import { openCorePort } from '../coreHost/setupCore.ts';
 import { createHostHandlers } from '../host/hostHandlers.ts';
 import { appOrigin } from '../protocol/setupProtocol.ts';
 import { createRelay, type Relay } from './relay.ts';
@@ -35,7 +34,7 @@ export function setupBridge(context: AppContext): void {
       toPage: (frame) => {
         if (!page.isDestroyed()) page.send('tessera:frame', frame);
       },
-      openCore: () => attachPort(context.home, coreProgram()),
+      openCore: () => openCorePort(context),
     });
     relays.set(page.id, relay);
     serve(hostChannels, createHostHandlers(context, page), relay.hostPort, {

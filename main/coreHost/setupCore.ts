@@ -2,10 +2,12 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { app } from 'electron';
 import type { AppContext } from '../appContext.ts';
-import { toErrorBody } from '../contract/errors.ts';
-import type { CoreState } from '../contract/host.ts';
+import { createClient } from '../contract/client.ts';
+import { fromErrorBody, TesseraError, toErrorBody } from '../contract/errors.ts';
+import { contract, type CoreClient } from '../contract/index.ts';
+import type { Port } from '../contract/port.ts';
 import { attachPort, type CoreProgram } from '../core/attach.ts';
-import { watchPort } from './watchPort.ts';
+import { nextValue } from '../observable.ts';
 
 /**
  * Starts the core, or attaches to the one that runs in this home, and watches that link for as long as the program
@@ -17,46 +19,60 @@ export function setupCore(context: AppContext): void {
   const start = async () => {
     const mine = (attempt += 1);
     context.coreState.set({ kind: 'starting' });
-    const lost = (error: unknown): CoreState => ({ kind: 'lost', error: toErrorBody(error), log });
     try {
-      const port = await attachPort(context.home, coreProgram());
+      const client = createClient(contract, await attachPort(context.home, coreProgram()));
+      await checkVersion(client);
+      context.core.set(client);
       context.coreState.set({ kind: 'ready' });
-      await watchPort(port);
-      if (mine !== attempt || context.isQuitting) return;
-      context.coreState.set({
-        kind: 'lost',
-        error: {
-          code: 'coreEnded',
-          message: 'The core ended unexpectedly.',
-          hint: 'Start it again; runs that were going can be resumed.',
-        },
-        log,
-      });
+      await client.closed;
+      throw new TesseraError(
+        'coreEnded',
+        'The core ended unexpectedly.',
+        'Start it again; runs that were going can be resumed.',
+      );
     } catch (error) {
-      if (mine === attempt) context.coreState.set(lost(error));
+      if (mine !== attempt || context.isQuitting) return;
+      context.core.set(undefined);
+      context.coreState.set({ kind: 'lost', error: toErrorBody(error), log });
     }
   };
-  context.restartCore = () => void start();
+  context.restartCore = () => {
+    context.core.get()?.close();
+    void start();
+  };
   void start();
+}
+
+/** A link of a window's own to the core that `setupCore` keeps. @throws what that core was lost to */
+export async function openCorePort(context: AppContext): Promise<Port> {
+  const state = await nextValue(context.coreState, ({ kind }) => kind !== 'starting');
+  if (state.kind === 'lost') throw fromErrorBody(state.error);
+  return attachPort(context.home, coreProgram());
+}
+
+/** Another installation's core may be at work in this home: the two would not understand one another. */
+async function checkVersion(client: CoreClient): Promise<void> {
+  const { version, pid } = await client.call('system:info', {});
+  if (version === app.getVersion()) return;
+  client.close();
+  throw new TesseraError(
+    'coreVersion',
+    `A core of version ${version} (process ${String(pid)}) works in this home; this window is version ${app.getVersion()}.`,
+    'It ends by itself once its runs have ended and nothing else is attached to it. Close the other Tessera, then start the core again.',
+  );
 }
 
 /** The Node 24 and the entry that the core runs by: from the repository in development, from the resources when packaged. */
 export function coreProgram(): CoreProgram {
+  const system = process.platform === 'win32' ? 'win' : process.platform;
+  const name = system === 'win' ? 'node.exe' : 'node';
   if (app.isPackaged) {
-    const name = process.platform === 'win32' ? 'node.exe' : 'node';
     return {
       node: join(process.resourcesPath, 'node', name),
-      entry: join(process.resourcesPath, 'core', 'main.js'),
+      entry: join(process.resourcesPath, 'core', 'main', 'core', 'main.ts'),
     };
   }
   const root = app.getAppPath();
-  const system = process.platform === 'win32' ? 'win' : process.platform;
-  const shipped = join(
-    root,
-    'node_modules',
-    `node-${system}-${process.arch}`,
-    'bin',
-    system === 'win' ? 'node.exe' : 'node',
-  );
+  const shipped = join(root, 'node_modules', `node-${system}-${process.arch}`, 'bin', name);
   return { node: existsSync(shipped) ? shipped : 'node', entry: join(root, 'main/core/main.ts') };
 }
