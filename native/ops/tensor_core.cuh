@@ -1,12 +1,13 @@
-// The portable tensor-core layer (sm_80 and later): bf16 tiles in shared memory, ldmatrix, mma.sync, cp.async.
+// The portable tensor-core layer (sm_80 and later): bf16 tiles in shared memory, ldmatrix, mma.sync,
+// cp.async.
 //
-// A tile is row-major with 64, 128 or 256 bf16 a row; its 16-byte chunks are swizzled (chunk ^= row & 7), so that
-// ldmatrix and the fragment stores below touch each bank once. Tile bases are multiples of 128 bytes.
+// A tile is row-major with 64, 128 or 256 bf16 a row; its 16-byte chunks are swizzled (chunk ^= row & 7), so
+// that ldmatrix and the fragment stores below touch each bank once. Tile bases are multiples of 128 bytes.
 //
 // Fragments of mma.m16n8k16 (lane l, g = l / 4, q = l % 4):
-//   A  a0 (row g, cols 2q..), a1 (row g + 8, cols 2q..), a2 (row g, cols 2q + 8..), a3 (row g + 8, cols 2q + 8..)
-//   B  b0 (k 2q.., col g), b1 (k 2q + 8.., col g); the loads below fetch two n8 tiles: {b0, b1, b0', b1'}
-//   C  c0, c1 (row g, cols 2q..), c2, c3 (row g + 8, cols 2q..)
+//   A  a0 (row g, cols 2q..), a1 (row g + 8, cols 2q..), a2 (row g, cols 2q + 8..), a3 (row g + 8, cols 2q
+//   + 8..) B  b0 (k 2q.., col g), b1 (k 2q + 8.., col g); the loads below fetch two n8 tiles: {b0, b1, b0',
+//   b1'} C  c0, c1 (row g, cols 2q..), c2, c3 (row g + 8, cols 2q..)
 // so two adjacent n8 tiles of C pack into one A fragment.
 #pragma once
 
@@ -48,7 +49,8 @@ __device__ __forceinline__ Frag ldmatrix_trans(u32 address) {
 // c[16,8] += a[16,16] b[16,8]
 __device__ __forceinline__ void mma(float (&c)[4], const Frag& a, u32 b0, u32 b1) {
   asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b0), "r"(b1));
 }
@@ -71,13 +73,33 @@ __device__ __forceinline__ u32 scale_bf16(u32 pair, float lo, float hi) {
 
 // The C tiles of columns 16n.. and 16n + 8.. as the A fragment of k step n.
 __device__ __forceinline__ Frag to_a_frag(const float (&c0)[4], const float (&c1)[4]) {
-  return {{pack_bf16(c0[0], c0[1]), pack_bf16(c0[2], c0[3]), pack_bf16(c1[0], c1[1]), pack_bf16(c1[2], c1[3])}};
+  return {
+      {pack_bf16(c0[0], c0[1]), pack_bf16(c0[2], c0[3]), pack_bf16(c1[0], c1[1]), pack_bf16(c1[2], c1[3])}};
 }
 
-// 16 bytes from global to shared memory; zeros where `valid` is false (src must still be a legal address).
+// 2^x, subnormal results flushed to zero.
+__device__ __forceinline__ float exp2_approx(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// The 8 x 8 matrix of which lane l holds row l / 4, columns 2 (l % 4).., transposed.
+__device__ __forceinline__ u32 transpose8x8(u32 pair) {
+  u32 out;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(out) : "r"(pair));
+  return out;
+}
+
+// 16 bytes from global to shared memory; where `valid` is false zeros, and src is not read.
 __device__ __forceinline__ void copy_async16(u32 dst, const void* src, bool valid = true) {
   const int bytes = valid ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(bytes) : "memory");
+}
+// The same for 4 bytes.
+__device__ __forceinline__ void copy_async4(u32 dst, const void* src, bool valid) {
+  const int bytes = valid ? 4 : 0;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(dst), "l"(src), "r"(bytes) : "memory");
 }
 __device__ __forceinline__ void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int kPending>
@@ -90,15 +112,15 @@ __device__ __forceinline__ void named_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-// Hides where a value comes from, so that what depends on it is computed again in every turn of a loop instead of being
-// kept in registers across all turns.
+// Hides where a value comes from, so that what depends on it is computed again in every turn of a loop
+// instead of being kept in registers across all turns.
 __device__ __forceinline__ int opaque(int v) {
   asm volatile("" : "+r"(v));
   return v;
 }
 
-// A bf16 tile with kCols columns, as one lane of a warp sees it. Rows of fragments start at multiples of 8 and columns
-// at multiples of 16, so that the swizzle is an exclusive or of the whole address.
+// A bf16 tile with kCols columns, as one lane of a warp sees it. Rows of fragments start at multiples of 8
+// and columns at multiples of 16, so that the swizzle is an exclusive or of the whole address.
 template <int kCols>
 struct Tile {
   static constexpr int kRowBytes = kCols * 2;
@@ -159,8 +181,8 @@ struct Tile {
 // Fills rows 0..kRows-1 of `tile` from src (row-major, `stride` elements a row); rows >= valid become zero;
 // Of rows >= valid nothing is read.
 template <int kRows, int kThreads, int kCols>
-__device__ __forceinline__ void load_tile(const Tile<kCols>& tile, const __nv_bfloat16* src, size_t stride, int valid,
-                                          int thread) {
+__device__ __forceinline__ void load_tile(const Tile<kCols>& tile, const __nv_bfloat16* src, size_t stride,
+                                          int valid, int thread) {
   constexpr int kChunks = kCols / 8;
   constexpr int kRowsAStep = kThreads / kChunks;
   static_assert(kThreads % kChunks == 0 && kRows % kRowsAStep == 0);
@@ -169,7 +191,10 @@ __device__ __forceinline__ void load_tile(const Tile<kCols>& tile, const __nv_bf
 #pragma unroll
   for (int step = 0; step < kRows / kRowsAStep; ++step) {
     const bool ok = row + step * kRowsAStep < valid;
-    copy_async16(tile.at(row + step * kRowsAStep, chunk), ok ? src + step * kRowsAStep * stride : src, ok);
+    // Eight rows on, the swizzle repeats.
+    const u32 dst = kRowsAStep % 8 == 0 ? tile.at(row, chunk) + step * kRowsAStep * kCols * 2
+                                        : tile.at(row + step * kRowsAStep, chunk);
+    copy_async16(dst, src + step * kRowsAStep * stride, ok);
   }
 }
 

@@ -1,8 +1,7 @@
 // Entry points of the gated delta rule on CUDA: what is supported, and which kernels run.
-#include "ops/gdn/gdn_cuda.h"
-
 #include <string>
 
+#include "ops/gdn/gdn_cuda.h"
 #include "ops/gdn/gdn_kernels.h"
 
 namespace tessera {
@@ -12,11 +11,12 @@ using gdn::Args;
 
 void require_supported(const GdnShape& shape, KernelTier tier) {
   if (gdn_cuda_supports(shape, tier)) return;
-  const bool portable = tier == KernelTier::portable;
+  const bool portable = tier != KernelTier::reference;
   throw EngineError("unsupported_head_size",
                     "linear attention has key heads of " + std::to_string(shape.key_dim) + " (" +
-                        std::to_string(shape.key_heads) + ") and value heads of " + std::to_string(shape.value_dim) +
-                        " (" + std::to_string(shape.value_heads) + "); the CUDA kernels serve " +
+                        std::to_string(shape.key_heads) + ") and value heads of " +
+                        std::to_string(shape.value_dim) + " (" + std::to_string(shape.value_heads) +
+                        "); the CUDA kernels serve " +
                         (portable ? "heads of 128" : "heads of 1 to 128 (slow reference kernels)") +
                         " and value heads divisible by key heads",
                     portable ? "Accept the slow reference kernels, or use the cpu device for this model."
@@ -46,6 +46,7 @@ Args make_args(const Act* qkv, const float* g, const float* beta, const Act* ar,
 
 bool gdn_cuda_supports(const GdnShape& shape, KernelTier tier) {
   if (shape.key_heads < 1 || shape.value_heads < 1 || shape.value_heads % shape.key_heads != 0) return false;
+  if (tier == KernelTier::hopper) return false;
   if (tier == KernelTier::portable) return shape.key_dim == gdn::kHead && shape.value_dim == gdn::kHead;
   return shape.key_dim >= 1 && shape.key_dim <= 128 && shape.value_dim >= 1 && shape.value_dim <= 128;
 }
@@ -56,8 +57,8 @@ void launch_gdn_kkt_fwd(float* g, float* beta, Act* ar, const Act* qkv, const Ac
   require_supported(shape, tier);
   const Args args = make_args(qkv, nullptr, nullptr, nullptr, batch, shape);
   const auto run = tier == KernelTier::portable ? gdn::run_kkt_fwd : gdn::run_kkt_fwd_ref;
-  run(args, g, beta, static_cast<bf16*>(ar), static_cast<const bf16*>(proj), a_log, dt_bias, shape, batch.num_chunk,
-      stream);
+  run(args, g, beta, static_cast<bf16*>(ar), static_cast<const bf16*>(proj), a_log, dt_bias, shape,
+      batch.num_chunk, stream);
 }
 
 void launch_gdn_fwd(Act* o, Act* state, const Act* qkv, const float* g, const float* beta, const Act* ar,
@@ -68,14 +69,15 @@ void launch_gdn_fwd(Act* o, Act* state, const Act* qkv, const float* g, const fl
   run(args, static_cast<bf16*>(o), static_cast<bf16*>(state), batch.num_seq, stream);
 }
 
-void launch_gdn_bwd(Act* dq, Act* dk, Act* dv, float* d_gamma, float* d_beta, Act* scratch_du, Act* scratch_ds,
-                    const Act* d_o, const Act* qkv, const float* g, const float* beta, const Act* ar,
-                    const Act* state, const Batch& batch, const GdnShape& shape, KernelTier tier,
-                    cudaStream_t stream) {
+void launch_gdn_bwd(Act* dq, Act* dk, Act* dv, float* d_gamma, float* d_beta, Act* scratch_du,
+                    Act* scratch_ds, const Act* d_o, const Act* qkv, const float* g, const float* beta,
+                    const Act* ar, const Act* state, const Batch& batch, const GdnShape& shape,
+                    KernelTier tier, cudaStream_t stream) {
   require_supported(shape, tier);
   const Args args = make_args(qkv, g, beta, ar, batch, shape);
-  const gdn::Gradients out{static_cast<bf16*>(dq), static_cast<bf16*>(dk), static_cast<bf16*>(dv), d_gamma, d_beta,
-                           static_cast<bf16*>(scratch_du), static_cast<bf16*>(scratch_ds)};
+  const gdn::Gradients out{
+      static_cast<bf16*>(dq),         static_cast<bf16*>(dk),        static_cast<bf16*>(dv), d_gamma, d_beta,
+      static_cast<bf16*>(scratch_du), static_cast<bf16*>(scratch_ds)};
   const bf16* grad = static_cast<const bf16*>(d_o);
   const bf16* states = static_cast<const bf16*>(state);
   if (tier == KernelTier::portable) {

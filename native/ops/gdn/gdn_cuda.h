@@ -1,4 +1,4 @@
-// Launches of the chunked gated delta rule on CUDA. Formulas: README.md beside this file.
+// Launches of the chunked gated delta rule on CUDA. Formulas: README.md and CUDA.md beside this file.
 //
 // Shapes, roles and contract marks are those of Backend::gdn_kkt_fwd, gdn_fwd and gdn_bwd (ops/backend.h).
 // Act is bf16; sums, gates and the carried state are fp32. Every launch only enqueues on `stream`, has a grid

@@ -7,8 +7,8 @@
 
 namespace tessera::gdn {
 
-inline constexpr int kHead = 128;          // K = V, the head size of the portable kernels
-inline constexpr int kHalf = kHead / 2;    // value columns of a tile
+inline constexpr int kHead = 128;                           // K = V, the head size of the portable kernels
+inline constexpr int kHalf = kHead / 2;                     // value columns of a tile
 inline constexpr float kQueryScale = 0.08838834764831845f;  // 1 / sqrt(128), applied to q
 inline constexpr int kTileBytes = kChunk * kHead * 2;       // [64 tokens, 128]
 inline constexpr int kHalfTileBytes = kChunk * kHalf * 2;   // [64 tokens, 64]
@@ -41,13 +41,20 @@ struct Args {
   }
 };
 
-// exp(a - b) for a row a at or after b in the chunk; the cap keeps the masked half finite.
-__device__ __forceinline__ float decay(float a, float b) { return __expf(fminf(a - b, 0.0f)); }
+inline constexpr float kLog2e = 1.4426950408889634f;
 
-// The rows of A = D * Ar (entry (i, j): exp(G_i - G_j) Ar_ij), times column_scale_j where it is not null, as A fragments.
-// `f` holds Ar[i0.., 16ks..] with rows i = row, row + 8 and columns 16ks + 2q + {0, 1, 8, 9}.
-__device__ __forceinline__ Frag decayed_rows(Frag f, const float* g, const float* column_scale, int row, int k0,
-                                             int q) {
+__device__ __forceinline__ float fast_exp(float x) { return exp2_approx(x * kLog2e); }
+// exp(a - b) for a row a at or after b in the chunk; the cap keeps the masked half finite.
+__device__ __forceinline__ float decay(float a, float b) { return fast_exp(fminf(a - b, 0.0f)); }
+// exp(a - b) where `keep`, else 0; without a branch.
+__device__ __forceinline__ float masked_decay(bool keep, float a, float b) {
+  return exp2_approx(keep ? (a - b) * kLog2e : -INFINITY);
+}
+
+// The rows of A = D * Ar (entry (i, j): exp(G_i - G_j) Ar_ij), times column_scale_j where it is not null, as
+// A fragments. `f` holds Ar[i0.., 16ks..] with rows i = row, row + 8 and columns 16ks + 2q + {0, 1, 8, 9}.
+__device__ __forceinline__ Frag decayed_rows(Frag f, const float* g, const float* column_scale, int row,
+                                             int k0, int q) {
   const float gi[2] = {g[row], g[row + 8]};
 #pragma unroll
   for (int half = 0; half < 2; ++half) {

@@ -6,13 +6,13 @@
 namespace tessera::gdn {
 
 struct Gradients {
-  bf16* dq;       // [T, HV, K]
-  bf16* dk;       // [T, HV, K]
-  bf16* dv;       // [T, VD]
+  bf16* dq;        // [T, HV, K]
+  bf16* dk;        // [T, HV, K]
+  bf16* dv;        // [T, VD]
   float* d_gamma;  // [NC, HV, 64]
   float* d_beta;   // [NC, HV, 64]
-  bf16* db;       // [T, VD] scratch: A^T dU
-  bf16* ds;       // [NC, HV, K, V] scratch: gradient of the state leaving each chunk
+  bf16* db;        // [T, VD] scratch: A^T dU
+  bf16* ds;        // [NC, HV, K, V] scratch: gradient of the state leaving each chunk
 };
 
 // Portable tier, K = V = 128.

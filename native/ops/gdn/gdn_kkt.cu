@@ -4,9 +4,10 @@
 //   Ar   = (I + strict_lower(beta K K^T))^-1   per value head, [64, 64], rows of padding are rows of I
 //
 // K K^T comes from the tensor cores once per key head (bf16 operands, fp32 sums). The inverse is a forward
-// substitution in fp32, a lane per column: x_i = e_i - beta_i sum_{m<i} (K K^T)_im x_m. A warp solves either the left 32
-// columns (64 rows) or the right 32 (rows 32..63, the rest is zero), so that no barrier is needed between heads.
-// Outputs overwrite; gates of unused chunks become zero. Reference: gdn_reference.cu; check: tests/native/cuda.
+// substitution in fp32, a lane per column: x_i = e_i - beta_i sum_{m<i} (K K^T)_im x_m. A warp solves either
+// the left 32 columns (64 rows) or the right 32 (rows 32..63, the rest is zero), so that no barrier is needed
+// between heads. Outputs overwrite; gates of unused chunks become zero. Reference: gdn_reference.cu; check:
+// tests/native/cuda.
 #include "ops/gdn/gdn_device.cuh"
 #include "ops/gdn/gdn_kernels.h"
 
@@ -41,8 +42,9 @@ __device__ void solve_columns(bf16* ar, const float* gram, const float* beta, in
 }
 
 __global__ void __launch_bounds__(kThreads, 3)
-gdn_kkt_fwd_kernel(Args args, float* g_out, float* beta_out, bf16* ar_out, const bf16* proj, const float* a_log,
-                   const float* dt_bias, size_t proj_dim, size_t a_offset, size_t b_offset) {
+    gdn_kkt_fwd_kernel(Args args, float* g_out, float* beta_out, bf16* ar_out, const bf16* proj,
+                       const float* a_log, const float* dt_bias, size_t proj_dim, size_t a_offset,
+                       size_t b_offset) {
   __shared__ alignas(1024) unsigned char k_bytes[kTileBytes];
   __shared__ alignas(16) float gram[kChunk * kGramStride];
   __shared__ float beta[kWarps][kChunk];
@@ -88,6 +90,11 @@ gdn_kkt_fwd_kernel(Args args, float* g_out, float* beta_out, bf16* ar_out, const
       }
     }
     gamma[1] += __shfl_sync(0xffffffffu, gamma[0], 31);
+    // The scan adds zeros in another order behind the last token; padding repeats that token's sum exactly.
+    const int last = chunk.count - 1;
+    const float at_last = __shfl_sync(0xffffffffu, last < 32 ? gamma[0] : gamma[1], last % 32);
+    if (lane > last) gamma[0] = at_last;
+    if (lane + 32 > last) gamma[1] = at_last;
     const size_t at = args.slot(chunk_index, head) * kChunk + lane;
     g_out[at] = gamma[0];
     g_out[at + 32] = gamma[1];
@@ -116,8 +123,8 @@ gdn_kkt_fwd_kernel(Args args, float* g_out, float* beta_out, bf16* ar_out, const
   }
   __syncthreads();
 
-  // Units: the left halves of all heads (long), then the right halves (short). The first warp to work differs from
-  // block to block, so that the long ones spread over the schedulers.
+  // Units: the left halves of all heads (long), then the right halves (short). The first warp to work differs
+  // from block to block, so that the long ones spread over the schedulers.
   const int role = (warp + blockIdx.x + blockIdx.y) % kWarps;
   for (int unit = role; unit < 2 * args.group; unit += kWarps) {
     const bool left = unit < args.group;

@@ -1,10 +1,11 @@
-// Reference kernels of the gated delta rule: any head sizes K, V up to 128, one token at a time, fp32 throughout.
+// Reference kernels of the gated delta rule: any head sizes K, V up to 128, one token at a time, fp32
+// throughout.
 //
 //   S' = exp(gamma_t) S_{t-1},  delta = beta_t (v_t - S'^T k_t),  S_t = S' + k_t delta^T,  o_t = s S_t^T q_t
 //
-// A block per (sequence, value head), a thread per value column, which keeps its column of the state in local memory.
-// Backward walks the tokens in reverse and recomputes S_t from the state stored at its chunk's start. Ar is computed for
-// the interface's sake and not used. Slow; for tiny models and for checking the others.
+// A block per (sequence, value head), a thread per value column, which keeps its column of the state in local
+// memory. Backward walks the tokens in reverse and recomputes S_t from the state stored at its chunk's start.
+// Ar is computed for the interface's sake and not used. Slow; for tiny models and for checking the others.
 #include "ops/gdn/gdn_device.cuh"
 #include "ops/gdn/gdn_kernels.h"
 
@@ -13,9 +14,9 @@ namespace {
 
 constexpr int kMaxHead = 128;
 
-__global__ void gdn_kkt_fwd_ref_kernel(Args args, float* g_out, float* beta_out, bf16* ar_out, const bf16* proj,
-                                       const float* a_log, const float* dt_bias, size_t proj_dim, size_t a_offset,
-                                       size_t b_offset) {
+__global__ void gdn_kkt_fwd_ref_kernel(Args args, float* g_out, float* beta_out, bf16* ar_out,
+                                       const bf16* proj, const float* a_log, const float* dt_bias,
+                                       size_t proj_dim, size_t a_offset, size_t b_offset) {
   __shared__ float x[kChunk][kChunk + 1], beta[kChunk];
   const int column = threadIdx.x, head = blockIdx.x, key_head = head / args.group;
   const Chunk chunk = args.chunk[blockIdx.y];
@@ -32,7 +33,9 @@ __global__ void gdn_kkt_fwd_ref_kernel(Args args, float* g_out, float* beta_out,
   }
   const bool valid = column < chunk.count;
   beta[column] =
-      valid ? 1.0f / (1.0f + expf(-__bfloat162float(proj[(chunk.begin + column) * proj_dim + b_offset + head]))) : 0.0f;
+      valid
+          ? 1.0f / (1.0f + expf(-__bfloat162float(proj[(chunk.begin + column) * proj_dim + b_offset + head])))
+          : 0.0f;
   g_out[slot * kChunk + column] = total;
   beta_out[slot * kChunk + column] = beta[column];
   __syncthreads();
@@ -62,10 +65,10 @@ __device__ void load_token(const Args& args, int token, int key_head, float* q, 
   __syncthreads();
 }
 
-// One step of the recurrence for a column of the state: `column` becomes S_t; returns v - S'^T k, `decayed` (may be null) is
-// left as S'.
-__device__ float advance(const Args& args, float* column, float* decayed, const float* k, float v, float alpha,
-                         float beta) {
+// One step of the recurrence for a column of the state: `column` becomes S_t; returns v - S'^T k, `decayed`
+// (may be null) is left as S'.
+__device__ float advance(const Args& args, float* column, float* decayed, const float* k, float v,
+                         float alpha, float beta) {
   float error = v;
   for (int d = 0; d < args.key_dim; ++d) {
     column[d] *= alpha;
@@ -97,7 +100,8 @@ __global__ void gdn_fwd_ref_kernel(Args args, bf16* o, bf16* state) {
       const int token = chunk.begin + i;
       load_token(args, token, key_head, q, k);
       if (!active) continue;
-      advance(args, s, nullptr, k, __bfloat162float(args.v_row(token, head)[v_index]), expf(step_decay(g, i)), beta[i]);
+      advance(args, s, nullptr, k, __bfloat162float(args.v_row(token, head)[v_index]), expf(step_decay(g, i)),
+              beta[i]);
       float out = 0.0f;
       for (int d = 0; d < args.key_dim; ++d) out += s[d] * q[d];
       o[token * args.values + head * args.value_dim + v_index] = __float2bfloat16_rn(scale * out);
@@ -132,7 +136,8 @@ __global__ void gdn_bwd_ref_kernel(Args args, Gradients out, const bf16* d_o, co
       }
       const int token = chunk.begin + i;
       const float dout =
-          active ? scale * __bfloat162float(d_o[token * args.values + head * args.value_dim + v_index]) : 0.0f;
+          active ? scale * __bfloat162float(d_o[token * args.values + head * args.value_dim + v_index])
+                 : 0.0f;
       float d_delta = 0.0f;
       for (int d = 0; d < args.key_dim; ++d) {
         ds[d] += q[d] * dout;
