@@ -62,6 +62,11 @@ std::vector<KernelInfo> CudaBackend::kernels(const GdnShape& gdn, const AttnShap
   };
   const bool gdn_served = gdn_cuda_supports(gdn, kTier), attention_served = attention_cuda_supports(attn, kTier);
   const bool cluster = compute_capability_ >= 90;
+  const KernelInfo attention =
+      attention_cuda_tier(attn, compute_capability_) == KernelTier::hopper
+          ? KernelInfo{"full_attention", "attention", "attention_fwd_wgmma", "attention_bwd_wgmma", "hopper",
+                       "wgmma, sm_90a", false}
+          : core("full_attention", "attention", "attention_fwd_portable", "attention_bwd_portable", attention_served);
   const KernelInfo product =
       library_ ? KernelInfo{"all", "linear", "cublaslt", "cublaslt", "library", library_->description(), false}
                : KernelInfo{"all", "linear", "matrix_product_reference", "matrix_product_reference", "reference",
@@ -74,7 +79,7 @@ std::vector<KernelInfo> CudaBackend::kernels(const GdnShape& gdn, const AttnShap
       core("linear_attention", "gdn_core", "gdn_fwd_portable", "gdn_bwd_portable", gdn_served),
       portable("linear_attention", "gated_norm", "gated_norm_fwd", "gated_norm_bwd"),
       portable("full_attention", "qk_norm_rope", "qk_norm_rope_fwd", "qk_norm_rope_bwd"),
-      core("full_attention", "attention", "attention_fwd_portable", "attention_bwd_portable", attention_served),
+      attention,
       portable("mlp", "swiglu", "swiglu_fwd", "swiglu_bwd"),
       {"head", "cross_entropy", cluster ? "cross_entropy_cluster" : "cross_entropy", "(with the forward)",
        cluster ? "hopper" : "portable", cluster ? "a cluster of 8 blocks holds a row" : "before sm_90", false},
@@ -211,14 +216,17 @@ void CudaBackend::qk_norm_rope_fwd(Act* q, Act* k, const Act* proj, const float*
 void CudaBackend::attention_fwd(Act* y, Act* o, float* lse, const Act* q, const Act* k, const Act* proj, const Batch& b,
                                 const AttnShape& s) {
   run("attention_fwd", {attention_flops(b, s, 2), 2.0 * b.T * s.head_dim * ((o ? 4.0 : 3.0) * s.heads + 2.0 * s.kv_heads)},
-      [&] { launch_attention_fwd(y, o, lse, q, k, proj, b, s, kTier, stream_); });
+      [&] {
+        launch_attention_fwd(y, o, lse, q, k, proj, b, s, attention_cuda_tier(s, compute_capability_), stream_);
+      });
 }
 
 void CudaBackend::attention_bwd(Act* dq, Act* dk, Act* dproj, Act* scratch_do, float* scratch_delta, const Act* dy,
                                 const Act* o, const float* lse, const Act* q, const Act* k, const Act* proj,
                                 const Batch& b, const AttnShape& s) {
   run("attention_bwd", {attention_flops(b, s, 5), 2.0 * b.T * s.head_dim * (6.0 * s.heads + 4.0 * s.kv_heads)}, [&] {
-    launch_attention_bwd(dq, dk, dproj, scratch_do, scratch_delta, dy, o, lse, q, k, proj, b, s, kTier, stream_);
+    launch_attention_bwd(dq, dk, dproj, scratch_do, scratch_delta, dy, o, lse, q, k, proj, b, s,
+                         attention_cuda_tier(s, compute_capability_), stream_);
   });
 }
 

@@ -1,13 +1,13 @@
-// Gradients of keys and values of packed causal attention, D = 256: one block per (64 keys of a sequence, kv head), which
-// runs over the queries of all heads of the group, so that no sum crosses blocks.
+// Gradients of keys and values of packed causal attention, D = 256: one block per (64 keys of a sequence, kv
+// head), which runs over the queries of all heads of the group, so that no sum crosses blocks.
 //
 //   P = exp(S - lse),  dV = P^T dO,  dP = dO V^T,  dS = P (dP - delta),  dK = dS^T q / 16
 //
-// Everything is computed transposed (keys are the rows): then P^T and dS^T are A fragments without leaving the registers.
-// Warps 0-3 (16 keys each) hold K in registers and compute P^T and dV; warps 4-7 hold V and compute dP^T, take P^T from
-// their partner through shared memory (bf16) and compute dS^T and dK. Queries come in tiles of 32, double-buffered.
-// 74 KB of shared memory, one block an SM. dk and the v slice of dproj are overwritten.
-// Reference: attention_reference.cu; check: tests/native/cuda.
+// Everything is computed transposed (keys are the rows): then P^T and dS^T are A fragments without leaving
+// the registers. Warps 0-3 (16 keys each) hold K in registers and compute P^T and dV; warps 4-7 hold V and
+// compute dP^T, take P^T from their partner through shared memory (bf16) and compute dS^T and dK. Queries
+// come in tiles of 32, double-buffered. 74 KB of shared memory, one block an SM. dk and the v slice of dproj
+// are overwritten. Reference: attention_reference.cu; check: tests/native/cuda.
 #include "ops/attention/attention_device.cuh"
 #include "ops/attention/attention_kernels.h"
 
@@ -20,16 +20,12 @@ constexpr int kQueries = 32;
 constexpr int kTileBytes = kQueries * kHead * 2;
 constexpr int kExchangeBarrier = 1;
 
-// Shared memory, in bytes: two stages of {q, dO, lse, delta}, then two buffers of P^T. K and V pass through the stages.
+// Shared memory, in bytes: two stages of {q, dO, lse, delta}, then two buffers of P^T. K and V pass through
+// the stages.
 constexpr int kStageBytes = 2 * kTileBytes;
 constexpr int kExchange = 2 * kStageBytes;
 constexpr int kRows = kExchange + 2 * kKeys * kQueries * 2;
 constexpr int kSharedBytes = kRows + 2 * 2 * kQueries * 4;
-
-__device__ __forceinline__ void copy_async4(u32 dst, const void* src, bool valid) {
-  const int bytes = valid ? 4 : 0;
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(dst), "l"(src), "r"(bytes) : "memory");
-}
 
 // The 16 x 32 product rows [16 keys, 256] (fragments) times queries^T.
 __device__ __forceinline__ void key_query_product(const Frag (&keys)[16], const Tile<kHead>& queries,
@@ -44,7 +40,8 @@ __device__ __forceinline__ void key_query_product(const Frag (&keys)[16], const 
 }
 
 // acc [16 keys, 256] += x [16 keys, 32 queries] times queries
-__device__ __forceinline__ void accumulate(const float (&x)[4][4], const Tile<kHead>& queries, float (&acc)[32][4]) {
+__device__ __forceinline__ void accumulate(const float (&x)[4][4], const Tile<kHead>& queries,
+                                           float (&acc)[32][4]) {
 #pragma unroll
   for (int ks = 0; ks < kQueries / 16; ++ks) {
     const Frag a = to_a_frag(x[2 * ks], x[2 * ks + 1]);
@@ -54,7 +51,7 @@ __device__ __forceinline__ void accumulate(const float (&x)[4][4], const Tile<kH
 }
 
 __global__ void __launch_bounds__(kThreads, 1)
-attention_bwd_dkv_kernel(Args args, Gradients out, const float* lse) {
+    attention_bwd_dkv_kernel(Args args, Gradients out, const float* lse) {
   extern __shared__ __align__(1024) unsigned char shared[];
   int thread = threadIdx.x, lane = thread % 32;
   const int warp = thread / 32, q4 = lane % 4;
@@ -69,8 +66,10 @@ attention_bwd_dkv_kernel(Args args, Gradients out, const float* lse) {
   Frag keys[16];  // K of warps 0-3, V of warps 4-7
   {
     const Tile<kHead> k(base, lane), v(base + kStageBytes, lane);
-    load_tile<kKeys, kThreads>(k, args.k + args.k_at(chunk.begin, kv_head), args.k_at(1, 0), chunk.count, thread);
-    load_tile<kKeys, kThreads>(v, args.proj + args.v_at(chunk.begin, kv_head), args.proj_dim, chunk.count, thread);
+    load_tile<kKeys, kThreads>(k, args.k + args.k_at(chunk.begin, kv_head), args.k_at(1, 0), chunk.count,
+                               thread);
+    load_tile<kKeys, kThreads>(v, args.proj + args.v_at(chunk.begin, kv_head), args.proj_dim, chunk.count,
+                               thread);
     copy_async_commit();
     copy_async_wait<0>();
     __syncthreads();
@@ -88,12 +87,14 @@ attention_bwd_dkv_kernel(Args args, Gradients out, const float* lse) {
     const size_t at = args.q_at(first, head);
     const u32 to = base + stage * kStageBytes;
     load_tile<kQueries, kThreads>(Tile<kHead>(to, lane), args.q + at, args.q_at(1, 0), valid, thread);
-    load_tile<kQueries, kThreads>(Tile<kHead>(to + kTileBytes, lane), out.d_o + at, args.q_at(1, 0), valid, thread);
+    load_tile<kQueries, kThreads>(Tile<kHead>(to + kTileBytes, lane), out.d_o + at, args.q_at(1, 0), valid,
+                                  thread);
     if (thread < 2 * kQueries) {
       const int row = thread % kQueries;
       const bool ok = row < valid;
       const float* src = thread < kQueries ? lse : out.delta;
-      copy_async4(base + kRows + (stage * 2 * kQueries + thread) * 4, src + args.row_at(first + (ok ? row : 0), head), ok);
+      copy_async4(base + kRows + (stage * 2 * kQueries + thread) * 4,
+                  src + args.row_at(first + (ok ? row : 0), head), ok);
     }
   };
 
@@ -152,12 +153,14 @@ attention_bwd_dkv_kernel(Args args, Gradients out, const float* lse) {
     }
   }
 
+  const Chunk mine = args.chunk[blockIdx.y];  // read again: the loop has no registers to spare
   const float scale = for_values ? 1.0f : kScale;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const int row = key0 + lane / 4 + 8 * r, token = chunk.begin + row;
-    if (row >= chunk.count) continue;
-    bf16* dst = (for_values ? out.dproj + args.v_at(token, kv_head) : out.dk + args.k_at(token, kv_head)) + 2 * q4;
+    const int row = key0 + lane / 4 + 8 * r, token = mine.begin + row;
+    if (row >= mine.count) continue;
+    bf16* dst =
+        (for_values ? out.dproj + args.v_at(token, kv_head) : out.dk + args.k_at(token, kv_head)) + 2 * q4;
 #pragma unroll
     for (int n = 0; n < 32; ++n)
       *reinterpret_cast<u32*>(dst + 8 * n) = pack_bf16(acc[n][2 * r] * scale, acc[n][2 * r + 1] * scale);
@@ -167,9 +170,11 @@ attention_bwd_dkv_kernel(Args args, Gradients out, const float* lse) {
 }  // namespace
 
 void run_bwd_dkv(const Args& args, const Gradients& out, const float* lse, cudaStream_t stream) {
-  check_cuda(cudaFuncSetAttribute(attention_bwd_dkv_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes),
+  check_cuda(cudaFuncSetAttribute(attention_bwd_dkv_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  kSharedBytes),
              "attention_bwd_dkv");
-  attention_bwd_dkv_kernel<<<dim3(args.kv_heads, args.num_chunk), kThreads, kSharedBytes, stream>>>(args, out, lse);
+  attention_bwd_dkv_kernel<<<dim3(args.kv_heads, args.num_chunk), kThreads, kSharedBytes, stream>>>(args, out,
+                                                                                                    lse);
   check_launch("attention_bwd_dkv");
 }
 

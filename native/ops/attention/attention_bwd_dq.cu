@@ -3,8 +3,8 @@
 // attention_bwd_gate: a warp per (token, head), any D: dO = dy sigmoid(gate), d_gate = dy o sigmoid'(gate),
 // delta = <dO, o>.
 // attention_bwd_dq, D = 256: one block per (64 queries of a sequence, head): P = exp(S - lse), dP = dO V^T,
-// dS = P (dP - delta), dq = dS k / 16. Four warps of 16 queries each; keys and values in tiles of 32; dS goes from the
-// accumulators into A fragments. 96 KB of shared memory, two blocks an SM. Outputs overwrite.
+// dS = P (dP - delta), dq = dS k / 16. Four warps of 16 queries each; keys and values in tiles of 32; dS goes
+// from the accumulators into A fragments. 96 KB of shared memory, two blocks an SM. Outputs overwrite.
 // Reference: attention_reference.cu; check: tests/native/cuda.
 #include "ops/attention/attention_device.cuh"
 #include "ops/attention/attention_kernels.h"
@@ -35,7 +35,8 @@ __global__ void attention_bwd_gate_kernel(Args args, Gradients out, const bf16* 
     for (int i = 0; i < 8; ++i) {
       const float s = sigmoid(gate[i]);
       d_gate[i] = y[i] * attended[i] * s * (1.0f - s);
-      y[i] *= s;
+      // As rounded for the products below: a row whose softmax is one key then has exactly no gradient.
+      y[i] = __bfloat162float(__float2bfloat16_rn(y[i] * s));
       delta += y[i] * attended[i];
     }
     store8(out.d_o + at + d, y);
@@ -46,7 +47,7 @@ __global__ void attention_bwd_gate_kernel(Args args, Gradients out, const bf16* 
 }
 
 __global__ void __launch_bounds__(kThreads, 2)
-attention_bwd_dq_kernel(Args args, Gradients out, const float* lse) {
+    attention_bwd_dq_kernel(Args args, Gradients out, const float* lse) {
   extern __shared__ __align__(1024) unsigned char shared[];
   int thread = threadIdx.x;
   const int warp = thread / 32;
@@ -57,8 +58,8 @@ attention_bwd_dq_kernel(Args args, Gradients out, const float* lse) {
   const u32 base = shared_address(shared);
   const size_t q_stride = args.q_at(1, 0), k_stride = args.k_at(1, 0), at = args.q_at(chunk.begin, head);
   load_tile<kQueries, kThreads>(Tile<kHead>(base, thread % 32), args.q + at, q_stride, chunk.count, thread);
-  load_tile<kQueries, kThreads>(Tile<kHead>(base + kQueryBytes, thread % 32), out.d_o + at, q_stride, chunk.count,
-                                thread);
+  load_tile<kQueries, kThreads>(Tile<kHead>(base + kQueryBytes, thread % 32), out.d_o + at, q_stride,
+                                chunk.count, thread);
 
   const int row0 = 16 * warp + thread % 32 / 4, q4 = thread % 4;
   float row_lse[2], delta[2];
@@ -121,7 +122,8 @@ attention_bwd_dq_kernel(Args args, Gradients out, const float* lse) {
 
 }  // namespace
 
-void run_bwd_gate(const Args& args, const Gradients& out, const bf16* dy, const bf16* o, cudaStream_t stream) {
+void run_bwd_gate(const Args& args, const Gradients& out, const bf16* dy, const bf16* o,
+                  cudaStream_t stream) {
   constexpr int kGateThreads = 256;
   const i64 rows = static_cast<i64>(args.tokens) * args.heads;
   attention_bwd_gate_kernel<<<ceil_div(rows, kGateThreads / 32), kGateThreads, 0, stream>>>(args, out, dy, o);
@@ -129,9 +131,11 @@ void run_bwd_gate(const Args& args, const Gradients& out, const bf16* dy, const 
 }
 
 void run_bwd_dq(const Args& args, const Gradients& out, const float* lse, cudaStream_t stream) {
-  check_cuda(cudaFuncSetAttribute(attention_bwd_dq_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes),
+  check_cuda(cudaFuncSetAttribute(attention_bwd_dq_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  kSharedBytes),
              "attention_bwd_dq");
-  attention_bwd_dq_kernel<<<dim3(args.heads, args.num_chunk), kThreads, kSharedBytes, stream>>>(args, out, lse);
+  attention_bwd_dq_kernel<<<dim3(args.heads, args.num_chunk), kThreads, kSharedBytes, stream>>>(args, out,
+                                                                                                lse);
   check_launch("attention_bwd_dq");
 }
 

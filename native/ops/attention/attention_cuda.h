@@ -6,8 +6,9 @@
 // every run and for an example alone or packed. Pointers must be 16-byte aligned and proj_dim() a multiple
 // of 8.
 //
-// The portable tier is compiled for head_dim = 256; `reference` takes any multiple of 8 up to 256.
-// Throws EngineError unsupported_head_size (naming what is supported) and cuda_error (naming the kernel).
+// The hopper and portable tiers are compiled for head_dim = 256; `reference` takes any multiple of 8 up to
+// 256. Throws EngineError unsupported_head_size (naming what is supported) and cuda_error (naming the
+// kernel).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,6 +22,11 @@ namespace tessera {
 bool attention_cuda_supports(const AttnShape& shape, KernelTier tier);
 
 // o may be null: then the output before the gate is not kept.
+// The faster of the hopper and portable tiers on a device of this compute capability (90 for 9.0). Never
+// reference: who wants the slow kernels names them. A shape that the tier does not serve is refused by the
+// launch.
+KernelTier attention_cuda_tier(const AttnShape& shape, int compute_capability);
+
 void launch_attention_fwd(Act* y, Act* o, float* lse, const Act* q, const Act* k, const Act* proj,
                           const Batch& batch, const AttnShape& shape, KernelTier tier, cudaStream_t stream);
 

@@ -12,12 +12,6 @@ inline constexpr float kScale = 1.0f / 16.0f;
 inline constexpr float kLog2e = 1.4426950408889634f;
 inline constexpr float kLn2 = 0.6931471805599453f;
 
-__device__ __forceinline__ float exp2_approx(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 // Device pointers and sizes of one call; see ops/backend.h for the shapes.
 struct Args {
   const bf16* q;     // [T, NH, D]
@@ -45,5 +39,90 @@ struct Args {
   // Of lse and delta, [NH, T].
   __device__ size_t row_at(int token, int head) const { return static_cast<size_t>(head) * tokens + token; }
 };
+
+__device__ __forceinline__ float quad_max(float v) {
+  v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 1));
+  return fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 2));
+}
+
+// Online softmax of the scores s (rows lane / 4 and + 8), which become P; acc is rescaled.
+__device__ __forceinline__ void softmax_step(float (&s)[8][4], float (&acc)[32][4], float (&max)[2],
+                                             float (&sum)[2]) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    float m = max[r];
+#pragma unroll
+    for (int n = 0; n < 8; ++n) m = fmaxf(m, fmaxf(s[n][2 * r], s[n][2 * r + 1]));
+    m = quad_max(m);
+    const float rescale = exp2_approx((max[r] - m) * (kScale * kLog2e));
+    max[r] = m;
+    float part = 0.0f;
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        const float p = exp2_approx((s[n][2 * r + c] - m) * (kScale * kLog2e));
+        s[n][2 * r + c] = p;
+        part += p;
+      }
+    }
+    sum[r] = sum[r] * rescale + part;
+#pragma unroll
+    for (int n = 0; n < 32; ++n) {
+      acc[n][2 * r] *= rescale;
+      acc[n][2 * r + 1] *= rescale;
+    }
+  }
+}
+
+// Removes the keys after the query from the diagonal block: row is that of s[.][0] in the block.
+__device__ __forceinline__ void mask_after(float (&s)[8][4], int row, int q4) {
+#pragma unroll
+  for (int n = 0; n < 8; ++n)
+#pragma unroll
+    for (int r = 0; r < 4; ++r)
+      if (8 * n + 2 * q4 + r % 2 > row + r / 2 * 8) s[n][r] = -INFINITY;
+}
+
+// y = o * sigmoid(gate); o may be null.
+struct Outputs {
+  bf16* y;     // [T, NH, D]
+  bf16* o;     // [T, NH, D]
+  float* lse;  // [NH, T]
+};
+
+// Ends the forward of a warp's 16 queries: normalises, gates, stores. Fragments go through 16 KB of shared
+// memory of the warp's own (fp32, 32-byte pieces swizzled by row), so that whole rows are read and written 16
+// bytes a lane.
+__device__ __forceinline__ void store_output(const Args& args, const Outputs& out, const Chunk& chunk,
+                                             int head, int first_row, float* scratch,
+                                             const float (&acc)[32][4], const float (&max)[2],
+                                             const float (&sum)[2]) {
+  const int lane = threadIdx.x % 32, q4 = lane % 4;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int row = lane / 4 + 8 * r;
+    const float total = warp_sum<4>(sum[r]), inverse = 1.0f / total;
+    if (q4 == 0 && first_row + row < chunk.count)
+      out.lse[args.row_at(chunk.begin + first_row + row, head)] = max[r] * kScale + logf(total);
+#pragma unroll
+    for (int n = 0; n < 32; ++n) {
+      *reinterpret_cast<float2*>(scratch + row * kHead + ((n ^ (row & 7)) * 8) + 2 * q4) =
+          make_float2(acc[n][2 * r] * inverse, acc[n][2 * r + 1] * inverse);
+    }
+  }
+  __syncwarp();
+  const int rows = min(16, chunk.count - first_row);
+  for (int row = 0; row < rows; ++row) {
+    const int token = chunk.begin + first_row + row;
+    float o[8], gate[8];
+    load8f(o, scratch + row * kHead + (lane ^ (row & 7)) * 8);
+    load8(gate, args.proj + args.gate_at(token, head) + 8 * lane);
+    if (out.o) store8(out.o + args.q_at(token, head) + 8 * lane, o);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) o[i] *= sigmoid(gate[i]);
+    store8(out.y + args.q_at(token, head) + 8 * lane, o);
+  }
+}
 
 }  // namespace tessera::attention

@@ -5,13 +5,6 @@
 
 namespace tessera::attention {
 
-// y = o * sigmoid(gate); o may be null.
-struct Outputs {
-  bf16* y;     // [T, NH, D]
-  bf16* o;     // [T, NH, D]
-  float* lse;  // [NH, T]
-};
-
 struct Gradients {
   bf16* dq;      // [T, NH, D]
   bf16* dk;      // [T, NKV, D]
@@ -24,6 +17,11 @@ struct Gradients {
 void run_fwd(const Args& args, const Outputs& out, cudaStream_t stream);
 void run_bwd_dkv(const Args& args, const Gradients& out, const float* lse, cudaStream_t stream);
 void run_bwd_dq(const Args& args, const Gradients& out, const float* lse, cudaStream_t stream);
+
+// Hopper tier (sm_90a), D = 256.
+void run_fwd_wgmma(const Args& args, const Outputs& out, cudaStream_t stream);
+void run_bwd_dkv_wgmma(const Args& args, const Gradients& out, const float* lse, cudaStream_t stream);
+void run_bwd_dq_wgmma(const Args& args, const Gradients& out, const float* lse, cudaStream_t stream);
 
 // Any D that is a multiple of 8: d_o, delta and the gate's gradient, for both tiers.
 void run_bwd_gate(const Args& args, const Gradients& out, const bf16* dy, const bf16* o, cudaStream_t stream);

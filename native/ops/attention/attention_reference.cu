@@ -1,5 +1,5 @@
-// Reference kernels of packed causal attention: any head size that is a multiple of 8 up to 256. A warp per row, one key
-// or query at a time, fp32 throughout. Slow; for tiny models and for checking the others.
+// Reference kernels of packed causal attention: any head size that is a multiple of 8 up to 256. A warp per
+// row, one key or query at a time, fp32 throughout. Slow; for tiny models and for checking the others.
 #include "ops/attention/attention_device.cuh"
 #include "ops/attention/attention_kernels.h"
 
@@ -85,7 +85,8 @@ __global__ void attention_bwd_dkv_ref_kernel(Args args, Gradients out, const flo
   const int lane = threadIdx.x % 32, dim = args.head_dim;
   const i64 index = static_cast<i64>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (index >= static_cast<i64>(args.tokens) * args.kv_heads) return;
-  const int token = static_cast<int>(index / args.kv_heads), kv_head = static_cast<int>(index % args.kv_heads);
+  const int token = static_cast<int>(index / args.kv_heads),
+            kv_head = static_cast<int>(index % args.kv_heads);
   const float scale = rsqrtf(static_cast<float>(dim));
   float k[kPart], v[kPart], dk[kPart] = {}, dv[kPart] = {};
   load_part(k, args.k + args.k_at(token, kv_head), dim, lane);

@@ -13,7 +13,8 @@ void require_shape(const AttnShape& s) {
                "multiples of 16 up to head_dim");
 }
 
-// Rotates the pairs (i, i + R/2) among the first R dims. sign -1 turns back. Every lane of the warp takes part.
+// Rotates the pairs (i, i + R/2) among the first R dims. sign -1 turns back. Every lane of the warp takes
+// part.
 __device__ __forceinline__ void rotate(float (&v)[8], const float* angles, int rotary, float sign, int lane) {
   const int half_lanes = rotary / 16;
   const bool low = lane < half_lanes, inside = lane < 2 * half_lanes;
@@ -45,8 +46,8 @@ struct Heads {
 };
 
 __global__ void __launch_bounds__(kWarps * 32)
-    qk_norm_rope_fwd_kernel(bf16* q, bf16* k, const bf16* proj, const float* wq, const float* wk, const float* rope,
-                            const i32* pos, i64 T, Heads h) {
+    qk_norm_rope_fwd_kernel(bf16* q, bf16* k, const bf16* proj, const float* wq, const float* wk,
+                            const float* rope, const i32* pos, i64 T, Heads h) {
   const int lane = threadIdx.x % 32, heads = h.queries + h.keys;
   const i64 row = i64{blockIdx.x} * kWarps + threadIdx.x / 32;
   if (row >= T * heads) return;
@@ -68,8 +69,8 @@ __global__ void __launch_bounds__(kWarps * 32)
 // Rows of queries, or of keys, of all positions; partial [block, 256] of this block's share of dw.
 __global__ void __launch_bounds__(kWarps * 32)
     qk_norm_rope_bwd_kernel(bf16* dproj, float* partial, const bf16* d, const bf16* proj, const float* w,
-                            const float* rope, const i32* pos, i64 rows, int heads, i64 head_stride, i64 offset,
-                            Heads h) {
+                            const float* rope, const i32* pos, i64 rows, int heads, i64 head_stride,
+                            i64 offset, Heads h) {
   __shared__ float sums[kWarps][kHead];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   float scale[8], dw[8] = {};
@@ -109,20 +110,22 @@ Heads heads_of(const AttnShape& s, float eps) {
 
 }  // namespace
 
-void launch_qk_norm_rope_fwd(bf16* q, bf16* k, const bf16* proj, const float* wq, const float* wk, const float* rope,
-                             const Batch& b, const AttnShape& s, float eps, cudaStream_t stream) {
+void launch_qk_norm_rope_fwd(bf16* q, bf16* k, const bf16* proj, const float* wq, const float* wk,
+                             const float* rope, const Batch& b, const AttnShape& s, float eps,
+                             cudaStream_t stream) {
   require_shape(s);
   const i64 rows = i64{b.T} * (s.heads + s.kv_heads);
-  qk_norm_rope_fwd_kernel<<<ceil_div(rows, kWarps), kWarps * 32, 0, stream>>>(q, k, proj, wq, wk, rope, b.pos, b.T,
-                                                                              heads_of(s, eps));
+  qk_norm_rope_fwd_kernel<<<ceil_div(rows, kWarps), kWarps * 32, 0, stream>>>(q, k, proj, wq, wk, rope, b.pos,
+                                                                              b.T, heads_of(s, eps));
   check_launch("qk_norm_rope_fwd");
 }
 
 size_t qk_norm_rope_bwd_scratch_bytes() { return size_t{kBackwardBlocks} * kHead * sizeof(float); }
 
-void launch_qk_norm_rope_bwd(bf16* dproj, float* dwq, float* dwk, const bf16* dq, const bf16* dk, const bf16* proj,
-                             const float* wq, const float* wk, const float* rope, const Batch& b, const AttnShape& s,
-                             float eps, float* scratch, cudaStream_t stream) {
+void launch_qk_norm_rope_bwd(bf16* dproj, float* dwq, float* dwk, const bf16* dq, const bf16* dk,
+                             const bf16* proj, const float* wq, const float* wk, const float* rope,
+                             const Batch& b, const AttnShape& s, float eps, float* scratch,
+                             cudaStream_t stream) {
   require_shape(s);
   const Heads h = heads_of(s, eps);
   static_assert(kWarps * 32 == kHead, "a thread per column sums the warps");
