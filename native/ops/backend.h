@@ -294,6 +294,7 @@ std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options);
 struct CudaOptions {
   int device = 0;
   std::string profile;  // "", "events", "cupti"
+  bool library = true;  // false: matrix products by the plain kernel (tier reference), as where cuBLASLt is absent
   bool graphs = true;   // false: launch() submits operation by operation (the same kernels, the same results)
 };
 // Throws EngineError no_cuda (with the reason) where the build or the machine has none.

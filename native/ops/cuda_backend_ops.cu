@@ -70,7 +70,7 @@ std::vector<KernelInfo> CudaBackend::kernels(const GdnShape& gdn, const AttnShap
   const KernelInfo product =
       library_ ? KernelInfo{"all", "linear", "cublaslt", "cublaslt", "library", library_->description(), false}
                : KernelInfo{"all", "linear", "matrix_product_reference", "matrix_product_reference", "reference",
-                            "cuBLASLt was not found: " + library_absent_, true};
+                            "no cuBLASLt: " + library_absent_, true};
   return {
       product,
       portable("embedding", "embedding", "embedding_fwd", "embedding_bwd"),

@@ -55,7 +55,7 @@ class OpsCheck {
   }
 
   void norms();
-  void products();
+  void products(const std::string& kernel);
   void delta_net();
   void attention();
   void mlp();
@@ -102,9 +102,9 @@ void OpsCheck::norms() {
   }
 }
 
-void OpsCheck::products() {
+void OpsCheck::products(const std::string& kernel) {
   for (auto [T, N, K] : {std::array<i64, 3>{512, 1030, 128}, {512, 768, 128}, {448, 8224, 1024}, {1024, 1024, 3584}}) {
-    const std::string name = std::to_string(T) + "x" + std::to_string(N) + "x" + std::to_string(K);
+    const std::string name = kernel + " " + std::to_string(T) + "x" + std::to_string(N) + "x" + std::to_string(K);
     Tensor x = twin_.act(T * K), w = twin_.act(N * K, 0.05f), res = twin_.act(T * N), dy = twin_.act(T * N);
     Tensor y = twin_.out(T * N), y2 = twin_.out(T * N), dx = twin_.out(T * K);
     Tensor dw = twin_.out(N * K, DType::f32), dwb = twin_.out(N * K);
@@ -526,13 +526,20 @@ int main(int argc, char** argv) {
       if (wanted.empty() || wanted.count(name)) (checks.*run)();
     };
     group("norm", &check::OpsCheck::norms);
-    group("linear", &check::OpsCheck::products);
     group("gdn", &check::OpsCheck::delta_net);
     group("attention", &check::OpsCheck::attention);
     group("mlp", &check::OpsCheck::mlp);
     group("head", &check::OpsCheck::head);
     group("optimizer", &check::OpsCheck::optimizer);
     group("refusals", &check::OpsCheck::refusals);
+    if (wanted.empty() || wanted.count("linear")) {
+      checks.products("cublaslt");
+      options.library = false;
+      const auto plain = make_cuda_backend(options);
+      check::OpsCheck plain_checks(*cpu, *plain);
+      plain_checks.products("reference");
+      return checks.finish() | plain_checks.finish();
+    }
     return checks.finish();
   } catch (const EngineError& error) {
     std::cerr << error.code() << ": " << error.what() << " " << error.hint() << "\n";
