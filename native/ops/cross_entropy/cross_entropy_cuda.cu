@@ -10,6 +10,11 @@ namespace cg = cooperative_groups;
 constexpr int kThreads = 1024;
 constexpr int kCluster = 8;          // blocks that share a row
 constexpr int kClusterThreads = 512;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
+constexpr int kClusterBlocks = 2;    // blocks on a multiprocessor: 64 registers a thread, which only sm_90 manages
+#else
+constexpr int kClusterBlocks = 1;
+#endif
 constexpr int kHeld = 8;             // vectors of 8 logits that a thread of the cluster kernel keeps: V <= 262,144
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -106,7 +111,7 @@ __device__ __forceinline__ float block_max(float v, float* slot) {
 
 // A NaN among the logits passes over the maximum but not over the sum. The exponent's argument is one fused
 // multiply-add: z log2(e) - reference log2(e).
-__global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kClusterThreads, 2)
+__global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kClusterThreads, kClusterBlocks)
     cross_entropy_cluster_kernel(bf16* z, float* nll, const i32* labels, i64 V, bool with_grad) {
   constexpr int kBlockWarps = kClusterThreads / 32;
   __shared__ float maxima[kBlockWarps], sums[kBlockWarps];
