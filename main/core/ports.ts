@@ -79,7 +79,7 @@ export function processPort(peer: NodeJS.Process | import('node:child_process').
       });
     },
     close: () => {
-      if (peer.connected) peer.disconnect?.();
+      if (peer.connected) peer.disconnect();
     },
   };
 }

@@ -6,8 +6,8 @@ import type { RunDetail, RunSummary } from '../../main/contract/runs.ts';
 import { coreOf, tessera, tesseraJson, untilRun, workshop, type Workshop } from './workshop.ts';
 
 let shop: Workshop;
-beforeAll(async () => {
-  shop = await workshop();
+beforeAll(() => {
+  shop = workshop();
 });
 afterAll(async () => {
   await shop.close();

@@ -50,7 +50,7 @@ const config = {
   rope_parameters: { rope_type: 'default', rope_theta: 10000, partial_rotary_factor: 0.5 },
 };
 
-export async function workshop(): Promise<Workshop> {
+export function workshop(): Workshop {
   const folder = mkdtempSync(join(tmpdir(), 'tessera-workshop-'));
   const home = join(folder, 'home');
   const model = join(folder, 'model');

@@ -70,14 +70,17 @@ function describe(issue: z.core.$ZodIssue | undefined): string {
 }
 
 function knownKeys(path: string[]): string[] {
-  let shape: Record<string, unknown> = (recipeSchema.in as unknown as z.ZodObject).shape;
-  for (const key of path) {
-    let schema = shape[key] as { unwrap?: () => unknown; shape?: Record<string, unknown> };
-    while (schema.shape === undefined && schema.unwrap !== undefined)
-      schema = schema.unwrap() as typeof schema;
-    shape = schema.shape ?? {};
+  interface Node {
+    shape?: Record<string, Node | undefined>;
+    unwrap?: () => Node;
   }
-  return Object.keys(shape);
+  let node = recipeSchema.in as unknown as Node | undefined;
+  for (const key of path) {
+    node = node?.shape?.[key];
+    // Optional fields and defaults wrap what they hold.
+    while (node?.shape === undefined && node?.unwrap !== undefined) node = node.unwrap();
+  }
+  return Object.keys(node?.shape ?? {});
 }
 
 const rivals: Readonly<Record<string, string>> = {
@@ -100,9 +103,10 @@ function applySetting(recipe: Record<string, unknown>, setting: string): void {
   }
   let target = recipe;
   for (const key of keys) {
-    const next = (target[key] ??= {});
-    if (typeof next !== 'object' || next === null)
+    const next = (Object.hasOwn(target, key) ? target[key] : undefined) ?? {};
+    if (typeof next !== 'object')
       throw new TesseraError('badRecipe', `--set ${setting}: '${key}' holds a value, not keys`);
+    Object.defineProperty(target, key, { value: next, enumerable: true, writable: true, configurable: true });
     target = next as Record<string, unknown>;
   }
   // Of two that exclude each other, the one that is set replaces the one in the file.
