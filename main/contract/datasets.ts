@@ -38,19 +38,27 @@ export const lengthSummary = z.object({
   histogram: z.array(z.tuple([count, count])),
 });
 
+const mapping = {
+  /** From a name that Tessera knows (`prompt`, `text`, …) to the file's own column. */
+  columns: z.record(z.string(), z.string()).default({}),
+  /** From a role as written to `system`, `user`, `assistant` or `tool`. */
+  roles: z.record(z.string(), z.string()).default({}),
+};
+
 const importArgs = z.object({
   paths: z.array(z.string()).min(1),
   name: z.string().min(1).optional(),
   /** A file's format (`jsonl`, `json`, `csv`, `parquet`, `txt`) or a row's (`messages`, …). */
   format: z.string().optional(),
+  /** A dataset of which model, template and supervision are taken. */
+  like: z.string().optional(),
   /** A model folder; absent: the bundled model. */
   model: z.string().optional(),
   template: z
     .object({ name: z.string().optional(), arguments: z.record(z.string(), z.unknown()).optional() })
     .default({}),
   supervise: superviseSchema.prefault({}),
-  columns: z.record(z.string(), z.string()).default({}),
-  roles: z.record(z.string(), z.string()).default({}),
+  ...mapping,
   maxFieldBytes: z.int().positive().optional(),
   strict: z.boolean().default(false),
 });
@@ -68,6 +76,28 @@ const id = z.object({ id: z.string() });
 const integers = z.instanceof<typeof Int32Array<ArrayBufferLike>>(Int32Array);
 const octets = z.instanceof<typeof Uint8Array<ArrayBufferLike>>(Uint8Array);
 const at = { index: count, ...place };
+
+/** The first rows of files as they are, and what a mapping of columns and roles would make of them. */
+export const rowSample = z.object({
+  rows: count,
+  columns: z.array(
+    z.object({
+      name: z.string(),
+      type: z.string(),
+      /** Rows that have it. */
+      filled: count,
+      samples: z.array(z.string()),
+    }),
+  ),
+  /** Roles as the messages have them. */
+  roles: z.array(z.object({ role: z.string(), count })),
+  /** How rows were recognised, and why. */
+  formats: z.array(z.object({ format: z.string(), reason: z.string(), confidence: z.number(), count })),
+  skipped: z.array(z.object({ reason: z.string(), count })),
+  /** The first row that can be learned from, as the model would read it. */
+  preview: z.array(z.object({ text: z.string(), isSupervised: z.boolean() })).optional(),
+});
+export type RowSample = z.infer<typeof rowSample>;
 
 /** A row of the grid: its size, and how what is read and what is learned begin. */
 export const rowPreview = z.object({
@@ -171,6 +201,14 @@ export const datasetChannels = {
   'datasets:histograms': call({
     args: z.object({}),
     result: z.object({ histograms: z.record(z.string(), lengthSummary.shape.histogram) }),
+  }),
+  'datasets:sample': call({
+    args: z.object({
+      source: z.union([z.object({ dataset: z.string() }), z.object({ paths: z.array(z.string()).min(1) })]),
+      ...mapping,
+      count: count.max(1000).default(200),
+    }),
+    result: rowSample,
   }),
   /** Examples that hold a text, whatever the case of its ASCII letters, in order, as they are found. */
   'datasets:search': stream({

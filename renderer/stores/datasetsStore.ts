@@ -17,6 +17,8 @@ export interface GoingImport {
   paths: string[];
   bytes: number;
   totalBytes?: number;
+  /** What the first rows were recognised as, and why. */
+  format?: string;
   /** `12,345 rows`, as the core counts them. */
   rows?: string;
   bytesPerSecond?: number;
@@ -58,6 +60,13 @@ export const useDatasetsStore = defineStore('datasets', () => {
     imports.value = imports.value.filter((each) => each.key !== key);
   };
 
+  /** Tells what the files are before they are in; what is wrong with them the import itself will say. */
+  async function recognise(key: number, paths: string[]): Promise<void> {
+    const { formats } = await client.call('datasets:sample', { source: { paths }, count: 50 });
+    const most = formats.toSorted((a, b) => b.count - a.count)[0];
+    if (most !== undefined) update(key, { format: `${most.format}: ${most.reason}` });
+  }
+
   /** Imports files as one dataset; resolves to it, or to nothing where that failed or was cancelled. */
   async function importFiles(paths: string[], options: ImportOptions = {}): Promise<Dataset | undefined> {
     const key = nextKey++;
@@ -65,6 +74,7 @@ export const useDatasetsStore = defineStore('datasets', () => {
     aborts.set(key, abort);
     imports.value = [...imports.value, { key, name: nameOf(paths), paths, bytes: 0 }];
     const samples: Sample[] = [];
+    if (!paths.some((path) => path === 'bundled')) recognise(key, paths).catch(() => undefined);
     try {
       const { dataset } = await client.call(
         'datasets:import',

@@ -5,22 +5,40 @@ import type { TokenTable } from './tokenise/tokenTable.ts';
 
 const previewTokens = 64;
 
-/** Rows for a grid: what is read and what is learned, each as its first words, without the template's own tokens. */
+/** Rows for a grid: what stands before the first answer, and the answer, each as its first words. */
 export function previewRows(cache: TokenCache, table: TokenTable, indices: number[]): RowPreview[] {
   return indices.map((index) => {
     const { ids, supervised, kind, file, place } = exampleAt(cache, index);
-    const begin = (wanted: number) => {
-      const parts: Uint8Array[] = [];
-      for (let t = 0; t < ids.length && parts.length < previewTokens; t++) {
-        const id = ids[t] ?? 0;
-        if (supervised[t] === wanted && !table.isAdded(id)) parts.push(table.bytesOf(id));
-      }
-      return Buffer.concat(parts).toString();
-    };
     const numSupervised = supervised.reduce((sum, mark) => sum + mark, 0);
-    const size = { tokens: ids.length, supervised: numSupervised };
-    return { index, file, ...place, kind, ...size, prompt: begin(0), answer: begin(1) };
+    const first = supervised.indexOf(1);
+    const learned = ids.filter((id, t) => supervised[t] === 1 && !table.isAdded(id));
+    return {
+      ...{ index, file, ...place, kind, tokens: ids.length, supervised: numSupervised },
+      prompt: lastMessage(ids.subarray(0, first < 0 ? ids.length : first), table),
+      answer: textOf(learned, table),
+    };
   });
+}
+
+const roleLine = /^\s*\w+\n/;
+const singleWord = /^\s*\w*\s*$/;
+
+/** The text of the last stretch between the template's own tokens that says more than a role. */
+function lastMessage(ids: Int32Array, table: TokenTable): string {
+  for (let end = ids.length; end > 0;) {
+    let begin = end;
+    while (begin > 0 && !table.isAdded(ids[begin - 1] ?? 0)) begin -= 1;
+    const text = textOf(ids.subarray(begin, end), table);
+    if (!singleWord.test(text)) return text.replace(roleLine, '');
+    end = begin - 1;
+  }
+  return textOf(ids, table);
+}
+
+/** The first words of some tokens. */
+function textOf(ids: Int32Array, table: TokenTable): string {
+  const parts = Array.from(ids.subarray(0, previewTokens), (id) => table.bytesOf(id));
+  return Buffer.concat(parts).toString();
 }
 
 /** One example with the bytes of every token. @throws {TesseraError} `noExample` */

@@ -12,6 +12,7 @@ import { defaultLimits, type DataFormat } from './readers/rows.ts';
 import { formatByExtension } from './readers/sniff.ts';
 import { viewRows } from './rowView.ts';
 import { rowFormats, type RowFormat } from './schema/mapping.ts';
+import { sampleRows } from './sampleRows.ts';
 import { searchExamples } from './searchExamples.ts';
 import { itemJson, readSourceItem, traceTokens } from './sourceRow.ts';
 import { openTokenTable, type TokenTable } from './tokenise/tokenTable.ts';
@@ -24,6 +25,11 @@ export function datasetHandlers(datasets: Datasets): Handlers<typeof datasetChan
     const { id, name, format, rows, tokens, supervisedTokens, numSkipped, createdAtMs } = row;
     const sizeBytes = datasets.sizeOf(row);
     return { id, name, format, rows, tokens, supervisedTokens, numSkipped, createdAtMs, sizeBytes };
+  };
+  const withLike = (request: ImportRequest, like: string | undefined): ImportRequest => {
+    if (like === undefined) return request;
+    const { modelDir, tokens } = JSON.parse(datasets.find(like).source) as DatasetSource;
+    return { ...request, modelDir, tokens };
   };
   /** Opens a dataset's tokens for as long as `use` takes. */
   const reading = async <T>(id: string, call: CallContext, use: (open: OpenDataset) => T | Promise<T>) => {
@@ -40,7 +46,7 @@ export function datasetHandlers(datasets: Datasets): Handlers<typeof datasetChan
   };
   return {
     'datasets:import': async (args, call) => {
-      const { dataset, manifest } = await datasets.import(toRequest(args), call);
+      const { dataset, manifest } = await datasets.import(withLike(toRequest(args), args.like), call);
       const skipped = await datasets.skipped(dataset.cacheKey, 0, maxSkippedInResult);
       return { dataset: toDataset(dataset), skipped, warnings: manifest.warnings };
     },
@@ -86,6 +92,14 @@ export function datasetHandlers(datasets: Datasets): Handlers<typeof datasetChan
       reading(id, call, ({ cache }) => ({ lengths: cache.lengths(), supervised: cache.supervisedCounts() })),
     'datasets:cut': ({ id, budget }, call) => reading(id, call, ({ cache }) => cutBy(cache, budget)),
     'datasets:histograms': () => ({ histograms: datasets.histograms() }),
+    'datasets:sample': ({ source, columns, roles, count }, call) => {
+      const base =
+        'dataset' in source
+          ? (JSON.parse(datasets.find(source.dataset).source) as DatasetSource)
+          : toRequest({ ...plainImport, paths: source.paths });
+      const read = { ...base.read, mapping: { columns, roles } };
+      return sampleRows({ ...base, read, count }, call.signal);
+    },
     'datasets:search': async ({ id, text }, emit, signal) => {
       const call = { signal, progress: () => undefined };
       await reading(id, call, ({ cache, table }) => searchExamples(cache, table, text, emit, signal));
@@ -103,6 +117,14 @@ interface OpenDataset {
   source: DatasetSource;
   table: TokenTable;
 }
+
+const plainImport: Omit<ImportArgs, 'paths'> = {
+  template: {},
+  supervise: { turns: 'assistant', reasoning: true },
+  columns: {},
+  roles: {},
+  strict: false,
+};
 
 /** `bundled` are the sample chats that come with the program. */
 const bundledName = 'bundled';

@@ -1,3 +1,5 @@
+import { integer } from '../../format.ts';
+
 export interface SkippedRow {
   file: string;
   line?: number | undefined;
@@ -7,7 +9,19 @@ export interface SkippedRow {
 
 /** `line 12`, `row 3` */
 export function placeText({ line, row }: Pick<SkippedRow, 'line' | 'row'>): string {
-  return line === undefined ? `row ${String(row ?? 0)}` : `line ${String(line)}`;
+  return line === undefined ? `row ${integer(row ?? 0)}` : `line ${integer(line)}`;
+}
+
+/** Reasons that differ only in their numbers and names, counted together, the most frequent first. */
+export function groupReasons(rows: readonly SkippedRow[]): { reason: string; count: number }[] {
+  const groups = new Map<string, { reason: string; count: number }>();
+  for (const { reason } of rows) {
+    const kind = reason.replace(/\d[\d,.]*/g, '#').replace(/'[^']*'/g, "'…'");
+    const known = groups.get(kind);
+    if (known === undefined) groups.set(kind, { reason, count: 1 });
+    else known.count += 1;
+  }
+  return [...groups.values()].sort((a, b) => b.count - a.count);
 }
 
 /** RFC 4180. A cell that a spreadsheet would take for a formula gets an apostrophe before it. */

@@ -11,6 +11,7 @@ export interface BinPicture {
 
 const columns = 4;
 const gap = 8;
+const thickest = 20;
 
 /** Every bin as a strip: tiles are examples, coloured by length, their share of context muted, padding hatched. */
 export function drawBins(canvas: HTMLCanvasElement, picture: BinPicture): void {
@@ -25,8 +26,9 @@ export function drawBins(canvas: HTMLCanvasElement, picture: BinPicture): void {
   const numBins = layout.binOffsets.length - 1;
   const perColumn = Math.max(1, Math.ceil(numBins / columns));
   const stripWidth = (width - gap * (columns - 1)) / columns;
-  const pitch = Math.min(12, height / perColumn);
+  const pitch = Math.min(thickest, height / perColumn);
   const thick = Math.max(1, pitch - (pitch > 3 ? 2 : 0.5));
+  const stepOf = rampOver(lengths);
   const ramp = [0, 1, 2, 3, 4, 5].map((step) => token(`seq-${String(step)}`));
   const [muted, empty] = [`${token('bg-1')}66`, token('pad')];
   for (let bin = 0; bin < numBins; bin++) {
@@ -41,7 +43,7 @@ export function drawBins(canvas: HTMLCanvasElement, picture: BinPicture): void {
       const x = left + (used / budget) * stripWidth;
       const tile = Math.max(0.5, (length / budget) * stripWidth - (pitch > 3 ? 1 : 0.25));
       const learned = (supervised[example] ?? 0) / Math.max(1, lengths[example] ?? 1);
-      context.fillStyle = ramp[rampStep(lengths[example] ?? length)] ?? '';
+      context.fillStyle = ramp[stepOf(lengths[example] ?? length)] ?? '';
       context.fillRect(x, top, tile, thick);
       context.fillStyle = muted;
       context.fillRect(x, top, tile * (1 - learned), thick);
@@ -50,7 +52,13 @@ export function drawBins(canvas: HTMLCanvasElement, picture: BinPicture): void {
   }
 }
 
-/** The length ramp: logarithmic, 64 to 8,192 tokens. */
-function rampStep(length: number): number {
-  return Math.max(0, Math.min(5, Math.floor(((Math.log2(Math.max(1, length)) - 6) / 7) * 6)));
+/** Six steps, logarithmic, over the lengths that are there. */
+function rampOver(lengths: Int32Array): (length: number) => number {
+  const [low, high] = [Math.log2(Math.max(1, smallest(lengths))), Math.log2(Math.max(2, largest(lengths)))];
+  return (length) =>
+    Math.max(0, Math.min(5, Math.floor((6 * (Math.log2(length) - low)) / Math.max(0.01, high - low))));
 }
+
+export const smallest = (values: Int32Array) =>
+  values.reduce((least, value) => Math.min(least, value), Infinity);
+export const largest = (values: Int32Array) => values.reduce((most, value) => Math.max(most, value), 0);

@@ -36,13 +36,14 @@ export function machineFacts(report: DoctorReport): Fact[] {
   ];
 }
 
-export function engineFacts({ engine, libraries }: DoctorReport): Fact[] {
+export function engineFacts({ engine, libraries, gpus }: DoctorReport): Fact[] {
   if (engine.version === undefined) return [];
   const names = Object.keys(libraries).filter((name) => isFound(libraries[name]));
   const slow = engine.kernels.filter((kernel) => kernel['slow'] === true);
   return [
     { state: 'ok', what: 'Engine', which: engine.version, value: engine.backends.join(', ') },
-    ...(Object.keys(libraries).length === 0
+    // Without a GPU these libraries are not missed.
+    ...(gpus.length === 0 || Object.keys(libraries).length === 0
       ? []
       : [
           {

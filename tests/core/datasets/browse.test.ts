@@ -85,8 +85,7 @@ describe('many examples', () => {
   it('previews what is read and what is learned', async () => {
     const { handlers, id } = await openChats(greeting, farewell);
     const { rows } = await handlers['datasets:previews']({ id, indices: [1] }, call());
-    expect(rows).toMatchObject([{ index: 1, line: 2, kind: 'chat', answer: 'So long.' }]);
-    expect(rows[0]?.prompt).toContain('bye');
+    expect(rows).toMatchObject([{ index: 1, line: 2, kind: 'chat', prompt: 'bye', answer: 'So long.' }]);
   });
 
   it('counts tokens, and what a budget would cut, as the tokens are', async () => {
@@ -122,5 +121,40 @@ describe('many examples', () => {
     expect(await find('LONG.')).toEqual([1]);
     expect(await find('<|im_end|>\n<|im_start|>user\nbye')).toEqual([]);
     expect(await find('nowhere')).toEqual([]);
+  });
+});
+
+describe('a sample of rows', () => {
+  it('tells columns, roles and why nothing is recognised; a mapping mends it', async () => {
+    const handlers = datasetHandlers((await openDatasets()).datasets);
+    const rows = ['{"frage":"Wo?","antwort":"Dort.","id":1}', '{"frage":"Wann?","id":2}', 'broken'];
+    const folder = writeFiles({ 'rows.jsonl': `${rows.join('\n')}\n` });
+    const source = { paths: [join(folder, 'rows.jsonl')] };
+    const plain = await handlers['datasets:sample']({ source, columns: {}, roles: {}, count: 10 }, call());
+    expect(plain.rows).toBe(3);
+    expect(plain.columns.map(({ name, filled }) => [name, filled])).toEqual([
+      ['frage', 2],
+      ['antwort', 1],
+      ['id', 2],
+    ]);
+    expect(plain.formats).toEqual([]);
+    expect(plain.skipped.map(({ count }) => count).reduce((sum, each) => sum + each)).toBe(3);
+    const columns = { prompt: 'frage', completion: 'antwort' };
+    const mapped = await handlers['datasets:sample']({ source, columns, roles: {}, count: 10 }, call());
+    expect(mapped.formats).toMatchObject([{ format: 'completion', count: 1 }]);
+    expect(mapped.preview).toEqual([
+      { text: 'Wo?', isSupervised: false },
+      { text: 'Dort.', isSupervised: true },
+    ]);
+  });
+
+  it('shows an imported chat with its roles and its answer marked', async () => {
+    const { handlers, id } = await openChats(greeting, farewell);
+    const source = { dataset: id };
+    const sample = await handlers['datasets:sample']({ source, columns: {}, roles: {}, count: 1 }, call());
+    expect(sample).toMatchObject({ rows: 1, skipped: [], formats: [{ format: 'messages', confidence: 1 }] });
+    expect(sample.roles.map(({ role }) => role)).toEqual(['system', 'user', 'assistant']);
+    const learned = sample.preview?.filter(({ isSupervised }) => isSupervised).map(({ text }) => text);
+    expect(learned).toEqual(['Hello World<|im_end|>']);
   });
 });
