@@ -95,8 +95,9 @@ export const useDatasetsStore = defineStore('datasets', () => {
         },
       );
       close(key);
-      newest.value = dataset.id;
+      // Known before it is named the newest: who follows it finds it in the list.
       await reload();
+      newest.value = dataset.id;
       return dataset;
     } catch (caught) {
       const body = toErrorBody(caught);
