@@ -52,7 +52,8 @@ void add_bench(CLI::App& app, int* status) {
   command->add_option("--profile", args->profile, "cuda: events or cupti")
       ->check(CLI::IsMember({"events", "cupti"}))
       ->capture_default_str();
-  command->add_option("--profile-steps", args->profile_steps, "cuda: further steps, timed by operation; 0: none")
+  command
+      ->add_option("--profile-steps", args->profile_steps, "cuda: further steps, timed by operation; 0: none")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_flag("--hash", b.hash, "Hash of the weights at the end");

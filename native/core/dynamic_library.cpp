@@ -38,7 +38,8 @@ void add_pip_folders(std::vector<std::string>& folders, const fs::path& prefix) 
   for (const fs::path& python : subfolders(prefix / "lib")) {
     if (python.filename().string().rfind("python3", 0) != 0) continue;
     for (const char* packages : {"site-packages", "dist-packages"}) {
-      for (const fs::path& package : subfolders(python / packages / "nvidia")) folders.push_back(package / "lib");
+      for (const fs::path& package : subfolders(python / packages / "nvidia"))
+        folders.push_back(package / "lib");
     }
   }
 }
@@ -61,14 +62,16 @@ std::vector<std::string> library_search_path() {
 
   std::vector<std::string> unique;
   for (const std::string& folder : folders) {
-    if (std::find(unique.begin(), unique.end(), folder) == unique.end() && fs::is_directory(folder, ignored)) {
+    if (std::find(unique.begin(), unique.end(), folder) == unique.end() &&
+        fs::is_directory(folder, ignored)) {
       unique.push_back(folder);
     }
   }
   return unique;
 }
 
-std::unique_ptr<DynamicLibrary> DynamicLibrary::open(const std::vector<std::string>& names, std::string* why) {
+std::unique_ptr<DynamicLibrary> DynamicLibrary::open(const std::vector<std::string>& names,
+                                                     std::string* why) {
   const std::vector<std::string> folders = library_search_path();
   std::string tried;
   const auto try_open = [&](const std::string& path) -> std::unique_ptr<DynamicLibrary> {

@@ -9,9 +9,10 @@ namespace tessera {
 
 class DynamicLibrary {
  public:
-  // Opens the first of `names` ("libcublasLt.so.13") found in library_search_path(), then by the system's loader.
-  // Null where none can be opened; `why`, if given, then says what was tried.
-  static std::unique_ptr<DynamicLibrary> open(const std::vector<std::string>& names, std::string* why = nullptr);
+  // Opens the first of `names` ("libcublasLt.so.13") found in library_search_path(), then by the system's
+  // loader. Null where none can be opened; `why`, if given, then says what was tried.
+  static std::unique_ptr<DynamicLibrary> open(const std::vector<std::string>& names,
+                                              std::string* why = nullptr);
 
   ~DynamicLibrary();
   DynamicLibrary(const DynamicLibrary&) = delete;
@@ -34,8 +35,8 @@ class DynamicLibrary {
   std::string path_;
 };
 
-// $ENGINE_LIB_PATH, $LD_LIBRARY_PATH, /usr/local/cuda/lib64, then site-packages/nvidia/*/lib of the Pythons on $PATH,
-// in $VIRTUAL_ENV and in the system's own folders. Only folders that exist.
+// $ENGINE_LIB_PATH, $LD_LIBRARY_PATH, /usr/local/cuda/lib64, then site-packages/nvidia/*/lib of the Pythons
+// on $PATH, in $VIRTUAL_ENV and in the system's own folders. Only folders that exist.
 std::vector<std::string> library_search_path();
 
 }  // namespace tessera

@@ -9,7 +9,8 @@ namespace tessera {
 
 class EngineError : public std::runtime_error {
  public:
-  // code: stable, snake_case ("missing_tensor"); message: names the file, tensor or field; hint: what to do about it.
+  // code: stable, snake_case ("missing_tensor"); message: names the file, tensor or field; hint: what to do
+  // about it.
   EngineError(std::string code, const std::string& message, std::string hint = "")
       : std::runtime_error(message), code_(std::move(code)), hint_(std::move(hint)) {}
   const std::string& code() const { return code_; }

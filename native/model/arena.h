@@ -9,8 +9,8 @@ namespace tessera {
 
 enum class MemoryPart { weights, gradients, optimizer, activations, workspace, count };
 
-// Bytes by part; activations are what the plan needs beyond the other parts. context: what the backend takes beside
-// the arena. total: all of them.
+// Bytes by part; activations are what the plan needs beyond the other parts. context: what the backend takes
+// beside the arena. total: all of them.
 struct MemoryPlan {
   size_t weights = 0, gradients = 0, optimizer = 0, activations = 0, workspace = 0, context = 0, total = 0;
 };

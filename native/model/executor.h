@@ -40,7 +40,7 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   MemoryPlan plan() const;  // what the device will hold at the peak
-  void allocate();  // throws out_of_memory with the forecast
+  void allocate();          // throws out_of_memory with the forecast
 
   Parameters& parameters() { return parameters_; }
   const ExecutorOptions& options() const { return options_; }

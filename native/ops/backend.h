@@ -1,7 +1,7 @@
 // The seam between the training step and the hardware: one virtual function per kernel of the engine.
 //
-// The step executor (model/executor.h) is written once against this interface; `cpu` (fp32, the reference) and
-// `cuda` (bf16) implement it. Every call only enqueues: results are readable after synchronize().
+// The step executor (model/executor.h) is written once against this interface; `cpu` (fp32, the reference)
+// and `cuda` (bf16) implement it. Every call only enqueues: results are readable after synchronize().
 //
 // Shape legend
 //   T    positions in the micro-batch            H   hidden size          I   MLP width      V   vocabulary
@@ -12,10 +12,10 @@
 //
 // Types
 //   Act*   activations in the backend's own element type (act_dtype(): fp32 on cpu, bf16 on cuda), row-major
-//   Wgt*   matrices in the backend's weight type (weight_dtype()); vectors, conv taps, A_log, dt_bias are always fp32
-//   f32    statistics, gates, gradients of weights
-// Contract marks: "=" the output is overwritten, "+=" the output is accumulated into (in a fixed order; no atomics).
-// Padding positions belong to an ordinary sequence with label -100; kernels do not know them.
+//   Wgt*   matrices in the backend's weight type (weight_dtype()); vectors, conv taps, A_log, dt_bias are
+//   always fp32 f32    statistics, gates, gradients of weights
+// Contract marks: "=" the output is overwritten, "+=" the output is accumulated into (in a fixed order; no
+// atomics). Padding positions belong to an ordinary sequence with label -100; kernels do not know them.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ size_t dtype_bytes(DType t);  // core/dtype.cpp
 using Act = void;
 using Wgt = void;
 
-inline constexpr i32 kChunk = 64;         // C, the gated delta rule's chunk length
+inline constexpr i32 kChunk = 64;          // C, the gated delta rule's chunk length
 inline constexpr i32 kIgnoreLabel = -100;  // no target at this position
 
 struct GdnShape {
@@ -49,9 +49,9 @@ struct GdnShape {
   i32 value_dim;    // Vh, per head
   i32 conv_taps;    // 4; the last tap multiplies the current token
   i32 group() const { return value_heads / key_heads; }
-  i64 keys() const { return i64{key_heads} * key_dim; }                   // KD
-  i64 values() const { return i64{value_heads} * value_dim; }             // VD
-  i64 conv_dim() const { return 2 * keys() + values(); }                  // CQ: q heads | k heads | v heads
+  i64 keys() const { return i64{key_heads} * key_dim; }                     // KD
+  i64 values() const { return i64{value_heads} * value_dim; }               // VD
+  i64 conv_dim() const { return 2 * keys() + values(); }                    // CQ: q heads | k heads | v heads
   i64 proj_dim() const { return conv_dim() + values() + 2 * value_heads; }  // row of proj: qkv | z | b | a
   i64 z_offset() const { return conv_dim(); }
   i64 b_offset() const { return conv_dim() + values(); }
@@ -79,8 +79,8 @@ struct ChunkRange {
   i32 begin, end;  // chunks of one sequence; begin == end for an empty sequence
 };
 
-// One packed micro-batch in the backend's memory. Capacities are fixed per run, so that launch shapes never change:
-// unused `cu` slots repeat T, unused chunks have count 0, unused sequences an empty range.
+// One packed micro-batch in the backend's memory. Capacities are fixed per run, so that launch shapes never
+// change: unused `cu` slots repeat T, unused chunks have count 0, unused sequences an empty range.
 struct Batch {
   i32 T;               // positions computed
   i32 num_seq;         // capacity of cu (num_seq + 1 entries) and seq_chunk
@@ -93,7 +93,8 @@ struct Batch {
   const i32* cu;       // [num_seq + 1]
   const Chunk* chunk;  // [NC]
   const ChunkRange* seq_chunk;  // [num_seq]
-  // Embedding backward in a fixed order: the distinct ids, and for each the increasing positions that hold it.
+  // Embedding backward in a fixed order: the distinct ids, and for each the increasing positions that hold
+  // it.
   i32 num_unique_cap;
   const i32* unique_id;   // [num_unique_cap], -1 in unused slots
   const i32* unique_ptr;  // [num_unique_cap + 1] ranges into unique_pos
@@ -106,34 +107,34 @@ struct Batch {
 // Scalars of one optimizer step, in the backend's memory (graphs replay with new values in place).
 struct StepScalars {
   float lr;
-  float bias1;        // 1 - beta1^t
-  float bias2;        // 1 - beta2^t
-  float inv_tokens;   // 1 / supervised tokens over all micro-batches and ranks
-  float clip;         // global norm limit; <= 0: no clipping
+  float bias1;       // 1 - beta1^t
+  float bias2;       // 1 - beta2^t
+  float inv_tokens;  // 1 / supervised tokens over all micro-batches and ranks
+  float clip;        // global norm limit; <= 0: no clipping
   std::uint32_t seed;
-  i32 step;           // 1-based
+  i32 step;  // 1-based
 };
 // What a step leaves behind, read by the host two steps later.
 struct StepResult {
-  double loss_sum;   // sum of -log p over supervised positions of all micro-batches
-  float grad_norm;   // global norm of the mean gradient, before clipping
-  float scale;       // inv_tokens * clip coefficient, applied to every gradient by adamw
-  i32 finite;        // 0: a loss or gradient was NaN or infinite; adamw then changes nothing
+  double loss_sum;  // sum of -log p over supervised positions of all micro-batches
+  float grad_norm;  // global norm of the mean gradient, before clipping
+  float scale;      // inv_tokens * clip coefficient, applied to every gradient by adamw
+  i32 finite;       // 0: a loss or gradient was NaN or infinite; adamw then changes nothing
 };
 
 enum class OptimizerMode : u8 { master32, bf16sr };
 
 // One flat run of parameters that are updated alike.
 struct AdamSegment {
-  void* param;     // weights the kernels read (weight_dtype or fp32)
-  float* master;   // fp32 master copy; null where param itself is fp32 or in bf16sr
+  void* param;       // weights the kernels read (weight_dtype or fp32)
+  float* master;     // fp32 master copy; null where param itself is fp32 or in bf16sr
   const void* grad;  // grad_dtype or fp32
-  void* m;         // fp32 (master32) or bf16 (bf16sr)
+  void* m;           // fp32 (master32) or bf16 (bf16sr)
   void* v;
   i64 count;
   DType param_dtype, grad_dtype, state_dtype;
   float weight_decay;  // 0 where the segment is not decayed
-  i64 rng_offset;      // first element's number in the whole model: stochastic rounding does not depend on layout
+  i64 rng_offset;  // first element's number in the whole model: stochastic rounding does not depend on layout
 };
 struct AdamConfig {
   double beta1, beta2, eps;  // double: 1 - beta2 in fp32 would already be off by 1e-5
@@ -159,7 +160,8 @@ struct OpTime {
   double total_ms;
   double flops;            // floating-point operations of all calls, by the operation's own count
   double bytes;            // fewest bytes that all calls must move through device memory
-  double percent_of_roof;  // the slower of the two floors / measured time * 100; 0 where the device's roofs are unknown
+  double percent_of_roof;  // the slower of the two floors / measured time * 100; 0 where the device's roofs
+                           // are unknown
 };
 
 // What a device reaches on large work: the ceilings that times are compared with. 0: unknown.
@@ -172,7 +174,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // ---- identity and memory -------------------------------------------------------------------------------------
+  // ---- identity and memory
+  // -------------------------------------------------------------------------------------
   virtual std::string name() const = 0;  // "cpu", "cuda:0"
   virtual DType act_dtype() const = 0;
   virtual DType weight_dtype() const = 0;
@@ -185,65 +188,78 @@ class Backend {
   virtual void copy_out(void* host, const void* src, size_t bytes) = 0;  // backend -> host, synchronizes
   virtual void copy(void* dst, const void* src, size_t bytes) = 0;
   virtual void synchronize() = 0;
-  // Copies that only enqueue. Their host side comes from allocate_host (pinned where the hardware wants it) and may
-  // be touched again once wait(mark()) of a later mark has returned. A backend that runs at once keeps the defaults.
+  // Copies that only enqueue. Their host side comes from allocate_host (pinned where the hardware wants it)
+  // and may be touched again once wait(mark()) of a later mark has returned. A backend that runs at once
+  // keeps the defaults.
   virtual void* allocate_host(size_t bytes) { return ::operator new(bytes); }
   virtual void release_host(void* p) { ::operator delete(p); }
   virtual void upload(void* dst, const void* host, size_t bytes) { copy_in(dst, host, bytes); }
   virtual void download(void* host, const void* src, size_t bytes) { copy_out(host, src, bytes); }
   virtual i64 mark() { return 0; }  // a point after everything enqueued so far
   virtual void wait(i64 mark) {}    // until the device has passed that point; later marks are not waited for
-  // Scratch that kernels share (partial sums, library workspace). Sized before the arena is planned, set once.
-  virtual size_t workspace_bytes(const GdnShape& gdn, const AttnShape& attn, i64 T, i64 H, i64 I, i64 V) const = 0;
+  // Scratch that kernels share (partial sums, library workspace). Sized before the arena is planned, set
+  // once.
+  virtual size_t workspace_bytes(const GdnShape& gdn, const AttnShape& attn, i64 T, i64 H, i64 I,
+                                 i64 V) const = 0;
   virtual void set_workspace(void* p, size_t bytes) = 0;
-  // Records what `enqueue` submits and returns a handle to replay; a backend without graphs runs it at each launch.
+  // Records what `enqueue` submits and returns a handle to replay; a backend without graphs runs it at each
+  // launch.
   virtual int capture(const std::function<void()>& enqueue) = 0;
   virtual void launch(int graph) = 0;
-  // Names the operation that the next calls belong to, for the profiler; phase: forward | recompute | backward | optimizer.
+  // Names the operation that the next calls belong to, for the profiler; phase: forward | recompute |
+  // backward | optimizer.
   virtual void scope(const char* phase, int layer) = 0;
-  virtual std::vector<OpTime> op_times() { return {}; }  // since the start; empty unless profiling was asked for
-  virtual DeviceRoof roof() { return {}; }               // measured at the first call; synchronizes
-  virtual i64 submissions() const { return 0; }          // graphs, and kernels outside graphs, submitted so far
-  virtual i64 kernels(int graph) const { return 0; }     // kernels that one launch of this graph runs
-  // Device memory that the backend itself takes beside what is allocated: context, code, libraries. For the forecast.
+  virtual std::vector<OpTime> op_times() {
+    return {};
+  }                                                   // since the start; empty unless profiling was asked for
+  virtual DeviceRoof roof() { return {}; }            // measured at the first call; synchronizes
+  virtual i64 submissions() const { return 0; }       // graphs, and kernels outside graphs, submitted so far
+  virtual i64 kernels(int graph) const { return 0; }  // kernels that one launch of this graph runs
+  // Device memory that the backend itself takes beside what is allocated: context, code, libraries. For the
+  // forecast.
   virtual size_t context_bytes() const { return 0; }
-  virtual size_t memory_used() const { return 0; }       // bytes in use on the device, by everyone; 0: unknown
+  virtual size_t memory_used() const { return 0; }  // bytes in use on the device, by everyone; 0: unknown
 
-  // ---- embedding, norm, matrix products ---------------------------------------------------------------------------
-  virtual void embedding_fwd(Act* x, const Wgt* table, const Batch& b, i64 H) = 0;                    // x =
-  virtual void embedding_bwd(void* d_table, DType grad, const Act* dx, const Batch& b, i64 H) = 0;     // d_table +=
+  // ---- embedding, norm, matrix products
+  // ---------------------------------------------------------------------------
+  virtual void embedding_fwd(Act* x, const Wgt* table, const Batch& b, i64 H) = 0;  // x =
+  virtual void embedding_bwd(void* d_table, DType grad, const Act* dx, const Batch& b,
+                             i64 H) = 0;  // d_table +=
   // y = x * rsqrt(mean(x^2) + eps) * (1 + w)
   virtual void rmsnorm_fwd(Act* y, const Act* x, const float* w, i64 rows, i64 H, float eps) = 0;
   // dx = d(norm) + dres (dres may be null or equal dx); dw +=
-  virtual void rmsnorm_bwd(Act* dx, float* dw, const Act* dy, const Act* x, const float* w, const Act* dres, i64 rows,
-                           i64 H, float eps) = 0;
+  virtual void rmsnorm_bwd(Act* dx, float* dw, const Act* dy, const Act* x, const float* w, const Act* dres,
+                           i64 rows, i64 H, float eps) = 0;
   // y[T,N] = x[T,K] w[N,K]^T (+ residual[T,N], which may be null)
   virtual void linear_fwd(Act* y, const Act* x, const Wgt* w, const Act* residual, i64 T, i64 N, i64 K) = 0;
-  virtual void linear_bwd_data(Act* dx, const Act* dy, const Wgt* w, i64 T, i64 N, i64 K) = 0;  // dx[T,K] = dy w
+  virtual void linear_bwd_data(Act* dx, const Act* dy, const Wgt* w, i64 T, i64 N,
+                               i64 K) = 0;  // dx[T,K] = dy w
   // dw[N,K] (+)= dy^T x, in grad's type; accumulate false overwrites
   virtual void linear_bwd_weight(void* dw, DType grad, const Act* dy, const Act* x, i64 T, i64 N, i64 K,
                                  bool accumulate) = 0;
 
-  // ---- gated delta net -------------------------------------------------------------------------------------------
-  // qkv[T,CQ] = l2norm(silu(conv(proj.qkv))) for q and k heads, silu(conv) for v heads
-  virtual void gdn_prep_fwd(Act* qkv, const Act* proj, const float* conv_w, const Batch& b, const GdnShape& s) = 0;
-  // Gates g = inclusive cumulated log decay within the chunk, beta; and Ar = (I + strict_lower(beta k k^T))^-1.
-  // g, beta: f32 [NC,HV,64]; ar: Act [NC,HV,64,64]. Padded rows: beta 0, g = g_last.
-  virtual void gdn_kkt_fwd(float* g, float* beta, Act* ar, const Act* qkv, const Act* proj, const float* a_log,
-                           const float* dt_bias, const Batch& b, const GdnShape& s) = 0;
+  // ---- gated delta net
+  // ------------------------------------------------------------------------------------------- qkv[T,CQ] =
+  // l2norm(silu(conv(proj.qkv))) for q and k heads, silu(conv) for v heads
+  virtual void gdn_prep_fwd(Act* qkv, const Act* proj, const float* conv_w, const Batch& b,
+                            const GdnShape& s) = 0;
+  // Gates g = inclusive cumulated log decay within the chunk, beta; and Ar = (I + strict_lower(beta k
+  // k^T))^-1. g, beta: f32 [NC,HV,64]; ar: Act [NC,HV,64,64]. Padded rows: beta 0, g = g_last.
+  virtual void gdn_kkt_fwd(float* g, float* beta, Act* ar, const Act* qkv, const Act* proj,
+                           const float* a_log, const float* dt_bias, const Batch& b, const GdnShape& s) = 0;
   // o[T,VD] =; state (may be null) Act [NC,HV,K,Vh] = the state entering each chunk
   virtual void gdn_fwd(Act* o, Act* state, const Act* qkv, const float* g, const float* beta, const Act* ar,
                        const Batch& b, const GdnShape& s) = 0;
-  // dq, dk: Act [T,HV,K] per value head; dv: Act [T,VD]; d_gamma (of the per-token log decay), d_beta: f32 [NC,HV,64]; all =.
-  // scratch_du: Act [T,VD]; scratch_ds: Act [NC,HV,K,Vh].
-  virtual void gdn_bwd(Act* dq, Act* dk, Act* dv, float* d_gamma, float* d_beta, Act* scratch_du, Act* scratch_ds,
-                       const Act* d_o, const Act* qkv, const float* g, const float* beta, const Act* ar,
-                       const Act* state, const Batch& b, const GdnShape& s) = 0;
+  // dq, dk: Act [T,HV,K] per value head; dv: Act [T,VD]; d_gamma (of the per-token log decay), d_beta: f32
+  // [NC,HV,64]; all =. scratch_du: Act [T,VD]; scratch_ds: Act [NC,HV,K,Vh].
+  virtual void gdn_bwd(Act* dq, Act* dk, Act* dv, float* d_gamma, float* d_beta, Act* scratch_du,
+                       Act* scratch_ds, const Act* d_o, const Act* qkv, const float* g, const float* beta,
+                       const Act* ar, const Act* state, const Batch& b, const GdnShape& s) = 0;
   // Fills the qkv, b and a slices of dproj (=); d_conv_w [CQ,taps], d_a_log [HV], d_dt_bias [HV] +=
-  virtual void gdn_prep_bwd(Act* dproj, float* d_conv_w, float* d_a_log, float* d_dt_bias, const Act* dq, const Act* dk,
-                            const Act* dv, const float* d_gamma, const float* d_beta, const Act* proj, const Act* qkv,
-                            const float* beta, const float* conv_w, const float* a_log, const float* dt_bias,
-                            const Batch& b, const GdnShape& s) = 0;
+  virtual void gdn_prep_bwd(Act* dproj, float* d_conv_w, float* d_a_log, float* d_dt_bias, const Act* dq,
+                            const Act* dk, const Act* dv, const float* d_gamma, const float* d_beta,
+                            const Act* proj, const Act* qkv, const float* beta, const float* conv_w,
+                            const float* a_log, const float* dt_bias, const Batch& b, const GdnShape& s) = 0;
   // y[T,VD] = w * o * rsqrt(mean(o^2) + eps) * silu(z), per head; w [Vh] is a plain scale
   virtual void gated_norm_fwd(Act* y, const Act* o, const Act* proj, const float* w, i64 T, const GdnShape& s,
                               float eps) = 0;
@@ -251,37 +267,48 @@ class Backend {
   virtual void gated_norm_bwd(Act* d_o, Act* dproj, float* dw, const Act* dy, const Act* o, const Act* proj,
                               const float* w, i64 T, const GdnShape& s, float eps) = 0;
 
-  // ---- attention -------------------------------------------------------------------------------------------------
-  // q[T,NH,D], k[T,NKV,D] = rope(norm(.)); rope f32 [max_pos, R] = (cos [R/2] | sin [R/2]); wq, wk zero-centred [D]
-  virtual void qk_norm_rope_fwd(Act* q, Act* k, const Act* proj, const float* wq, const float* wk, const float* rope,
-                                const Batch& b, const AttnShape& s, float eps) = 0;
-  // Causal within each sequence, scale 1/sqrt(D). o = softmax(q k^T) v; y = o * sigmoid(gate); lse f32 [NH,T]. o may be null.
-  virtual void attention_fwd(Act* y, Act* o, float* lse, const Act* q, const Act* k, const Act* proj, const Batch& b,
-                             const AttnShape& s) = 0;
-  // dq, dk =; the gate and v slices of dproj =. scratch_do: Act [T,NH,D]; scratch_delta: f32 [NH,T]
-  virtual void attention_bwd(Act* dq, Act* dk, Act* dproj, Act* scratch_do, float* scratch_delta, const Act* dy,
-                             const Act* o, const float* lse, const Act* q, const Act* k, const Act* proj,
+  // ---- attention
+  // -------------------------------------------------------------------------------------------------
+  // q[T,NH,D], k[T,NKV,D] = rope(norm(.)); rope f32 [max_pos, R] = (cos [R/2] | sin [R/2]); wq, wk
+  // zero-centred [D]
+  virtual void qk_norm_rope_fwd(Act* q, Act* k, const Act* proj, const float* wq, const float* wk,
+                                const float* rope, const Batch& b, const AttnShape& s, float eps) = 0;
+  // Causal within each sequence, scale 1/sqrt(D). o = softmax(q k^T) v; y = o * sigmoid(gate); lse f32
+  // [NH,T]. o may be null.
+  virtual void attention_fwd(Act* y, Act* o, float* lse, const Act* q, const Act* k, const Act* proj,
                              const Batch& b, const AttnShape& s) = 0;
+  // dq, dk =; the gate and v slices of dproj =. scratch_do: Act [T,NH,D]; scratch_delta: f32 [NH,T]
+  virtual void attention_bwd(Act* dq, Act* dk, Act* dproj, Act* scratch_do, float* scratch_delta,
+                             const Act* dy, const Act* o, const float* lse, const Act* q, const Act* k,
+                             const Act* proj, const Batch& b, const AttnShape& s) = 0;
   // the q and k slices of dproj =; dwq, dwk +=
-  virtual void qk_norm_rope_bwd(Act* dproj, float* dwq, float* dwk, const Act* dq, const Act* dk, const Act* proj,
-                                const float* wq, const float* wk, const float* rope, const Batch& b,
-                                const AttnShape& s, float eps) = 0;
+  virtual void qk_norm_rope_bwd(Act* dproj, float* dwq, float* dwk, const Act* dq, const Act* dk,
+                                const Act* proj, const float* wq, const float* wk, const float* rope,
+                                const Batch& b, const AttnShape& s, float eps) = 0;
 
-  // ---- MLP, head -------------------------------------------------------------------------------------------------
+  // ---- MLP, head
+  // -------------------------------------------------------------------------------------------------
   virtual void swiglu_fwd(Act* act, const Act* gu, i64 T, i64 I) = 0;  // gu[T,2I] = gate | up
   // dgu (may alias gu) =; act_out (may alias dact) = silu(g)*u, for the down projection's weight gradient
   virtual void swiglu_bwd(Act* dgu, Act* act_out, const Act* dact, const Act* gu, i64 T, i64 I) = 0;
-  virtual void gather_rows(Act* dst, const Act* src, const i32* row, i64 rows, i64 H) = 0;       // row -1 gives zeros
-  virtual void scatter_rows(Act* dst, const Act* src, const i32* row, i64 rows, i64 T, i64 H) = 0;  // dst = 0 elsewhere
-  // nll[rows] = lse - z[label] (0 where unsupervised); with_grad: z becomes dz = softmax - onehot, 0 rows where unsupervised
+  virtual void gather_rows(Act* dst, const Act* src, const i32* row, i64 rows,
+                           i64 H) = 0;  // row -1 gives zeros
+  virtual void scatter_rows(Act* dst, const Act* src, const i32* row, i64 rows, i64 T,
+                            i64 H) = 0;  // dst = 0 elsewhere
+  // nll[rows] = lse - z[label] (0 where unsupervised); with_grad: z becomes dz = softmax - onehot, 0 rows
+  // where unsupervised
   virtual void cross_entropy(Act* z, float* nll, const i32* label, i64 rows, i64 V, bool with_grad) = 0;
-  virtual void loss_sum(StepResult* result, const float* nll, i64 rows) = 0;  // result->loss_sum += sum(nll), fixed order
+  virtual void loss_sum(StepResult* result, const float* nll,
+                        i64 rows) = 0;  // result->loss_sum += sum(nll), fixed order
 
-  // ---- optimizer -------------------------------------------------------------------------------------------------
-  // Norm over all segments into result (grad_norm, scale, finite), then the update; nothing changes where not finite.
-  virtual void grad_norm(StepResult* result, const std::vector<AdamSegment>& segments, const StepScalars* scalars) = 0;
-  virtual void adamw(const std::vector<AdamSegment>& segments, const AdamConfig& config, const StepScalars* scalars,
-                     const StepResult* result) = 0;
+  // ---- optimizer
+  // ------------------------------------------------------------------------------------------------- Norm
+  // over all segments into result (grad_norm, scale, finite), then the update; nothing changes where not
+  // finite.
+  virtual void grad_norm(StepResult* result, const std::vector<AdamSegment>& segments,
+                         const StepScalars* scalars) = 0;
+  virtual void adamw(const std::vector<AdamSegment>& segments, const AdamConfig& config,
+                     const StepScalars* scalars, const StepResult* result) = 0;
 };
 
 enum class GdnAlgorithm : u8 { chunked, recurrent };
@@ -294,8 +321,9 @@ std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options);
 struct CudaOptions {
   int device = 0;
   std::string profile;  // "", "events", "cupti"
-  bool library = true;  // false: matrix products by the plain kernel (tier reference), as where cuBLASLt is absent
-  bool graphs = true;   // false: launch() submits operation by operation (the same kernels, the same results)
+  bool library =
+      true;  // false: matrix products by the plain kernel (tier reference), as where cuBLASLt is absent
+  bool graphs = true;  // false: launch() submits operation by operation (the same kernels, the same results)
 };
 // Throws EngineError no_cuda (with the reason) where the build or the machine has none.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options);

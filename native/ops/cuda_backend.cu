@@ -1,10 +1,9 @@
-#include "ops/cuda_backend.h"
-
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
 #include <cstdio>
 
+#include "ops/cuda_backend.h"
 #include "ops/cuda_common.cuh"
 #include "ops/linear/linear_cuda.h"
 
@@ -13,8 +12,8 @@ namespace tessera {
 namespace {
 
 constexpr size_t kLibraryWorkspace = size_t{64} << 20;
-// Measured as device memory in use less the arena, after 30 steps of three shapes: 534 to 535 MiB on an H200 (CUDA 13.0,
-// driver 580). Other GPUs differ by tens of MiB.
+// Measured as device memory in use less the arena, after 30 steps of three shapes: 534 to 535 MiB on an H200
+// (CUDA 13.0, driver 580). Other GPUs differ by tens of MiB.
 constexpr size_t kContextBytes = size_t{535} << 20;
 constexpr int kOldestArchitecture = 80;
 
@@ -23,17 +22,21 @@ cudaDeviceProp inspect_device(int device) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaErrorInsufficientDriver) {
-    throw EngineError("no_cuda", "cuda:" + std::to_string(device) + ": the NVIDIA driver is older than this engine needs",
-                      "Install a driver for CUDA 13 or later, or use the cpu device.");
+    throw EngineError(
+        "no_cuda", "cuda:" + std::to_string(device) + ": the NVIDIA driver is older than this engine needs",
+        "Install a driver for CUDA 13 or later, or use the cpu device.");
   }
   if (status != cudaSuccess || count == 0) {
-    throw EngineError("no_cuda", "cuda:" + std::to_string(device) + ": no NVIDIA GPU is usable (" +
-                                     (count == 0 && status == cudaSuccess ? "none found" : cudaGetErrorString(status)) + ")",
+    throw EngineError("no_cuda",
+                      "cuda:" + std::to_string(device) + ": no NVIDIA GPU is usable (" +
+                          (count == 0 && status == cudaSuccess ? "none found" : cudaGetErrorString(status)) +
+                          ")",
                       "Check nvidia-smi, or use the cpu device.");
   }
   if (device < 0 || device >= count) {
-    throw EngineError("no_cuda", "cuda:" + std::to_string(device) + " does not exist: this machine has " +
-                                     std::to_string(count) + " GPU(s)",
+    throw EngineError("no_cuda",
+                      "cuda:" + std::to_string(device) + " does not exist: this machine has " +
+                          std::to_string(count) + " GPU(s)",
                       "Choose a device from cuda:0 to cuda:" + std::to_string(count - 1) + ".");
   }
   cudaDeviceProp properties;
@@ -54,16 +57,21 @@ CudaBackend::CudaBackend(const CudaOptions& options)
   cudaFuncAttributes attributes;
   const bool has_code = cudaFuncGetAttributes(&attributes, probe_kernel) == cudaSuccess;
   if (compute_capability_ < kOldestArchitecture || !has_code) {
-    throw EngineError("unsupported_architecture",
-                      name() + " (" + gpu_name_ + ", compute capability " + std::to_string(properties.major) + "." +
-                          std::to_string(properties.minor) + "): this engine holds no code for it",
-                      "Use a GPU of compute capability 8.0 or later that the build names, or the cpu device.");
+    throw EngineError(
+        "unsupported_architecture",
+        name() + " (" + gpu_name_ + ", compute capability " + std::to_string(properties.major) + "." +
+            std::to_string(properties.minor) + "): this engine holds no code for it",
+        "Use a GPU of compute capability 8.0 or later that the build names, or the cpu device.");
   }
   check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-  for (cudaEvent_t& event : marks_) check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "marks");
-  if (options.library) library_ = CublasLt::open(gpu_name_, &library_absent_);
-  else library_absent_ = "turned off";
-  if (options.profile == "cupti") std::fprintf(stderr, "%s: operations are timed by events; CUPTI is not used\n", name().c_str());
+  for (cudaEvent_t& event : marks_)
+    check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "marks");
+  if (options.library)
+    library_ = CublasLt::open(gpu_name_, &library_absent_);
+  else
+    library_absent_ = "turned off";
+  if (options.profile == "cupti")
+    std::fprintf(stderr, "%s: operations are timed by events; CUPTI is not used\n", name().c_str());
 }
 
 CudaBackend::~CudaBackend() {
@@ -86,7 +94,8 @@ void* CudaBackend::allocate(size_t bytes) {
     size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
     const auto gib = [](size_t n) { return std::to_string(n / double(1 << 30)).substr(0, 6) + " GiB"; };
-    throw EngineError("out_of_memory", name() + ": " + gib(bytes) + " wanted, " + gib(free) + " of " + gib(total) + " free",
+    throw EngineError("out_of_memory",
+                      name() + ": " + gib(bytes) + " wanted, " + gib(free) + " of " + gib(total) + " free",
                       "Lower the token budget, choose a recompute policy that saves less, or free the GPU.");
   }
   check_cuda(status, "cudaMalloc");
@@ -114,7 +123,9 @@ void CudaBackend::copy(void* dst, const void* src, size_t bytes) {
       [&] { check_cuda(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, stream_), "copy"); });
 }
 
-void CudaBackend::synchronize() { check_cuda(cudaStreamSynchronize(stream_), "an operation submitted earlier"); }
+void CudaBackend::synchronize() {
+  check_cuda(cudaStreamSynchronize(stream_), "an operation submitted earlier");
+}
 
 void* CudaBackend::allocate_host(size_t bytes) {
   void* p = nullptr;
@@ -270,14 +281,29 @@ void CudaBackend::measure_roof() {
     }
     return best;
   };
-  roof_.bytes_per_second = 2.0 * kMatrix / best_ms([&] {
-    check_cuda(cudaMemcpyAsync(a + 2 * kSide * kSide, a, kMatrix, cudaMemcpyDeviceToDevice, stream_), "roof");
-  }) * 1e3;
+  roof_.bytes_per_second =
+      2.0 * kMatrix / best_ms([&] {
+        check_cuda(cudaMemcpyAsync(a + 2 * kSide * kSide, a, kMatrix, cudaMemcpyDeviceToDevice, stream_),
+                   "roof");
+      }) *
+      1e3;
   if (library_) {
-    const MatrixProduct product{kSide, kSide, kSide, true,    false, a, kSide, a + kSide * kSide, kSide,
-                                nullptr, a + 2 * kSide * kSide, kSide, DType::bf16};
+    const MatrixProduct product{kSide,
+                                kSide,
+                                kSide,
+                                true,
+                                false,
+                                a,
+                                kSide,
+                                a + kSide * kSide,
+                                kSide,
+                                nullptr,
+                                a + 2 * kSide * kSide,
+                                kSide,
+                                DType::bf16};
     library_->set_workspace(static_cast<char*>(memory) + 3 * kMatrix, kLibraryWorkspace);
-    roof_.flops_per_second = 2.0 * kSide * kSide * kSide / best_ms([&] { library_->multiply(product, stream_); }) * 1e3;
+    roof_.flops_per_second =
+        2.0 * kSide * kSide * kSide / best_ms([&] { library_->multiply(product, stream_); }) * 1e3;
     library_->set_workspace(workspace_, std::min(workspace_bytes_, kLibraryWorkspace));
   }
   cudaEventDestroy(begin);
@@ -285,6 +311,8 @@ void CudaBackend::measure_roof() {
   cudaFree(memory);
 }
 
-std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) { return std::make_unique<CudaBackend>(options); }
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {
+  return std::make_unique<CudaBackend>(options);
+}
 
 }  // namespace tessera

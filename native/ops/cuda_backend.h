@@ -1,7 +1,7 @@
 // The CUDA backend: bf16 activations and matrices, fp32 small parameters and sums, one stream, one workspace.
 //
-// Every operation is a launch function of its own folder; this class adds what they share: memory, the library for
-// matrix products, graphs, the profiler, and an error that names the operation.
+// Every operation is a launch function of its own folder; this class adds what they share: memory, the
+// library for matrix products, graphs, the profiler, and an error that names the operation.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -41,10 +41,11 @@ class CudaBackend final : public Backend {
   void download(void* host, const void* src, size_t bytes) override;
   i64 mark() override;
   void wait(i64 mark) override;
-  size_t workspace_bytes(const GdnShape& gdn, const AttnShape& attn, i64 T, i64 H, i64 I, i64 V) const override;
+  size_t workspace_bytes(const GdnShape& gdn, const AttnShape& attn, i64 T, i64 H, i64 I,
+                         i64 V) const override;
   void set_workspace(void* p, size_t bytes) override;
-  // Chooses the matrix products' algorithms first, by submitting `enqueue` once with those products alone, on random
-  // activations: at a capture no activation may be live, unless its products have been seen before.
+  // Chooses the matrix products' algorithms first, by submitting `enqueue` once with those products alone, on
+  // random activations: at a capture no activation may be live, unless its products have been seen before.
   int capture(const std::function<void()>& enqueue) override;
   void launch(int graph) override;
   void scope(const char* phase, int layer) override;
@@ -58,45 +59,47 @@ class CudaBackend final : public Backend {
   void embedding_fwd(Act* x, const Wgt* table, const Batch& b, i64 H) override;
   void embedding_bwd(void* d_table, DType grad, const Act* dx, const Batch& b, i64 H) override;
   void rmsnorm_fwd(Act* y, const Act* x, const float* w, i64 rows, i64 H, float eps) override;
-  void rmsnorm_bwd(Act* dx, float* dw, const Act* dy, const Act* x, const float* w, const Act* dres, i64 rows, i64 H,
-                   float eps) override;
+  void rmsnorm_bwd(Act* dx, float* dw, const Act* dy, const Act* x, const float* w, const Act* dres, i64 rows,
+                   i64 H, float eps) override;
   void linear_fwd(Act* y, const Act* x, const Wgt* w, const Act* residual, i64 T, i64 N, i64 K) override;
   void linear_bwd_data(Act* dx, const Act* dy, const Wgt* w, i64 T, i64 N, i64 K) override;
   void linear_bwd_weight(void* dw, DType grad, const Act* dy, const Act* x, i64 T, i64 N, i64 K,
                          bool accumulate) override;
-  void gdn_prep_fwd(Act* qkv, const Act* proj, const float* conv_w, const Batch& b, const GdnShape& s) override;
+  void gdn_prep_fwd(Act* qkv, const Act* proj, const float* conv_w, const Batch& b,
+                    const GdnShape& s) override;
   void gdn_kkt_fwd(float* g, float* beta, Act* ar, const Act* qkv, const Act* proj, const float* a_log,
                    const float* dt_bias, const Batch& b, const GdnShape& s) override;
-  void gdn_fwd(Act* o, Act* state, const Act* qkv, const float* g, const float* beta, const Act* ar, const Batch& b,
-               const GdnShape& s) override;
-  void gdn_bwd(Act* dq, Act* dk, Act* dv, float* d_gamma, float* d_beta, Act* scratch_du, Act* scratch_ds,
-               const Act* d_o, const Act* qkv, const float* g, const float* beta, const Act* ar, const Act* state,
+  void gdn_fwd(Act* o, Act* state, const Act* qkv, const float* g, const float* beta, const Act* ar,
                const Batch& b, const GdnShape& s) override;
-  void gdn_prep_bwd(Act* dproj, float* d_conv_w, float* d_a_log, float* d_dt_bias, const Act* dq, const Act* dk,
-                    const Act* dv, const float* d_gamma, const float* d_beta, const Act* proj, const Act* qkv,
-                    const float* beta, const float* conv_w, const float* a_log, const float* dt_bias, const Batch& b,
-                    const GdnShape& s) override;
+  void gdn_bwd(Act* dq, Act* dk, Act* dv, float* d_gamma, float* d_beta, Act* scratch_du, Act* scratch_ds,
+               const Act* d_o, const Act* qkv, const float* g, const float* beta, const Act* ar,
+               const Act* state, const Batch& b, const GdnShape& s) override;
+  void gdn_prep_bwd(Act* dproj, float* d_conv_w, float* d_a_log, float* d_dt_bias, const Act* dq,
+                    const Act* dk, const Act* dv, const float* d_gamma, const float* d_beta, const Act* proj,
+                    const Act* qkv, const float* beta, const float* conv_w, const float* a_log,
+                    const float* dt_bias, const Batch& b, const GdnShape& s) override;
   void gated_norm_fwd(Act* y, const Act* o, const Act* proj, const float* w, i64 T, const GdnShape& s,
                       float eps) override;
-  void gated_norm_bwd(Act* d_o, Act* dproj, float* dw, const Act* dy, const Act* o, const Act* proj, const float* w,
-                      i64 T, const GdnShape& s, float eps) override;
+  void gated_norm_bwd(Act* d_o, Act* dproj, float* dw, const Act* dy, const Act* o, const Act* proj,
+                      const float* w, i64 T, const GdnShape& s, float eps) override;
   void qk_norm_rope_fwd(Act* q, Act* k, const Act* proj, const float* wq, const float* wk, const float* rope,
                         const Batch& b, const AttnShape& s, float eps) override;
   void attention_fwd(Act* y, Act* o, float* lse, const Act* q, const Act* k, const Act* proj, const Batch& b,
                      const AttnShape& s) override;
-  void attention_bwd(Act* dq, Act* dk, Act* dproj, Act* scratch_do, float* scratch_delta, const Act* dy, const Act* o,
-                     const float* lse, const Act* q, const Act* k, const Act* proj, const Batch& b,
-                     const AttnShape& s) override;
+  void attention_bwd(Act* dq, Act* dk, Act* dproj, Act* scratch_do, float* scratch_delta, const Act* dy,
+                     const Act* o, const float* lse, const Act* q, const Act* k, const Act* proj,
+                     const Batch& b, const AttnShape& s) override;
   void qk_norm_rope_bwd(Act* dproj, float* dwq, float* dwk, const Act* dq, const Act* dk, const Act* proj,
-                        const float* wq, const float* wk, const float* rope, const Batch& b, const AttnShape& s,
-                        float eps) override;
+                        const float* wq, const float* wk, const float* rope, const Batch& b,
+                        const AttnShape& s, float eps) override;
   void swiglu_fwd(Act* act, const Act* gu, i64 T, i64 I) override;
   void swiglu_bwd(Act* dgu, Act* act_out, const Act* dact, const Act* gu, i64 T, i64 I) override;
   void gather_rows(Act* dst, const Act* src, const i32* row, i64 rows, i64 H) override;
   void scatter_rows(Act* dst, const Act* src, const i32* row, i64 rows, i64 T, i64 H) override;
   void cross_entropy(Act* z, float* nll, const i32* label, i64 rows, i64 V, bool with_grad) override;
   void loss_sum(StepResult* result, const float* nll, i64 rows) override;
-  void grad_norm(StepResult* result, const std::vector<AdamSegment>& segments, const StepScalars* scalars) override;
+  void grad_norm(StepResult* result, const std::vector<AdamSegment>& segments,
+                 const StepScalars* scalars) override;
   void adamw(const std::vector<AdamSegment>& segments, const AdamConfig& config, const StepScalars* scalars,
              const StepResult* result) override;
 

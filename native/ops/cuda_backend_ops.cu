@@ -25,15 +25,15 @@ constexpr KernelTier kTier = KernelTier::portable;
 bf16* act(void* p) { return static_cast<bf16*>(p); }
 const bf16* act(const void* p) { return static_cast<const bf16*>(p); }
 
-// Work of the delta rule's core, per 64-token chunk and value head (engine.md 5.4): products of 64 x 64 x 128,
-// 64 x 128 x 128 and 64^3.
+// Work of the delta rule's core, per 64-token chunk and value head (engine.md 5.4): products of 64 x 64 x
+// 128, 64 x 128 x 128 and 64^3.
 double gdn_core_flops(const Batch& b, const GdnShape& s, int thin, int wide, int square) {
   const double chunk = 2.0 * (thin * 64.0 * 64 * 128 + wide * 64.0 * 128 * 128 + square * 64.0 * 64 * 64);
   return chunk * s.value_heads * (b.T / 64.0);
 }
 
-// Matrix units' work of one causal product over the packed sequences cannot be known without their lengths, which only
-// the device holds: 8 sequences of T/8 stand for it.
+// Matrix units' work of one causal product over the packed sequences cannot be known without their lengths,
+// which only the device holds: 8 sequences of T/8 stand for it.
 double attention_flops(const Batch& b, const AttnShape& s, int products) {
   return products * 2.0 * s.heads * s.head_dim * b.T * (b.T / 8.0) / 2.0;
 }
@@ -42,8 +42,8 @@ double attention_flops(const Batch& b, const AttnShape& s, int products) {
 
 float* CudaBackend::scratch(size_t bytes) const {
   if (bytes <= workspace_bytes_) return static_cast<float*>(workspace_);
-  throw EngineError("internal", "the workspace holds " + std::to_string(workspace_bytes_) + " bytes; an operation needs " +
-                                    std::to_string(bytes));
+  throw EngineError("internal", "the workspace holds " + std::to_string(workspace_bytes_) +
+                                    " bytes; an operation needs " + std::to_string(bytes));
 }
 
 size_t CudaBackend::workspace_bytes(const GdnShape& gdn, const AttnShape&, i64 T, i64 H, i64, i64) const {
@@ -56,21 +56,35 @@ std::vector<KernelInfo> CudaBackend::kernels(const GdnShape& gdn, const AttnShap
   const auto portable = [](const char* layer, const char* op, const char* forward, const char* backward) {
     return KernelInfo{layer, op, forward, backward, "portable", "one source for sm_80 and later", false};
   };
-  const auto core = [](const char* layer, const char* op, const char* forward, const char* backward, bool served) {
-    return KernelInfo{layer, op, forward, backward, served ? "portable" : "unsupported",
-                      served ? "mma.sync, sm_80 and later" : "no kernel for this head size", false};
+  const auto core = [](const char* layer, const char* op, const char* forward, const char* backward,
+                       bool served) {
+    return KernelInfo{layer,
+                      op,
+                      forward,
+                      backward,
+                      served ? "portable" : "unsupported",
+                      served ? "mma.sync, sm_80 and later" : "no kernel for this head size",
+                      false};
   };
-  const bool gdn_served = gdn_cuda_supports(gdn, kTier), attention_served = attention_cuda_supports(attn, kTier);
+  const bool gdn_served = gdn_cuda_supports(gdn, kTier),
+             attention_served = attention_cuda_supports(attn, kTier);
   const bool cluster = compute_capability_ >= 90;
   const KernelInfo attention =
       attention_cuda_tier(attn, compute_capability_) == KernelTier::hopper
           ? KernelInfo{"full_attention", "attention", "attention_fwd_wgmma", "attention_bwd_wgmma", "hopper",
-                       "wgmma, sm_90a", false}
-          : core("full_attention", "attention", "attention_fwd_portable", "attention_bwd_portable", attention_served);
+                       "wgmma, sm_90a",  false}
+          : core("full_attention", "attention", "attention_fwd_portable", "attention_bwd_portable",
+                 attention_served);
   const KernelInfo product =
-      library_ ? KernelInfo{"all", "linear", "cublaslt", "cublaslt", "library", library_->description(), false}
-               : KernelInfo{"all", "linear", "matrix_product_reference", "matrix_product_reference", "reference",
-                            "no cuBLASLt: " + library_absent_, true};
+      library_
+          ? KernelInfo{"all", "linear", "cublaslt", "cublaslt", "library", library_->description(), false}
+          : KernelInfo{"all",
+                       "linear",
+                       "matrix_product_reference",
+                       "matrix_product_reference",
+                       "reference",
+                       "no cuBLASLt: " + library_absent_,
+                       true};
   return {
       product,
       portable("embedding", "embedding", "embedding_fwd", "embedding_bwd"),
@@ -82,15 +96,18 @@ std::vector<KernelInfo> CudaBackend::kernels(const GdnShape& gdn, const AttnShap
       attention,
       portable("mlp", "swiglu", "swiglu_fwd", "swiglu_bwd"),
       {"head", "cross_entropy", cluster ? "cross_entropy_cluster" : "cross_entropy", "(with the forward)",
-       cluster ? "hopper" : "portable", cluster ? "a cluster of 8 blocks holds a row" : "before sm_90", false},
+       cluster ? "hopper" : "portable", cluster ? "a cluster of 8 blocks holds a row" : "before sm_90",
+       false},
       portable("optimizer", "adamw", "adamw", "(none)"),
   };
 }
 
-// ---- embedding, norm, matrix products -----------------------------------------------------------------------------
+// ---- embedding, norm, matrix products
+// -----------------------------------------------------------------------------
 
 void CudaBackend::embedding_fwd(Act* x, const Wgt* table, const Batch& b, i64 H) {
-  run("embedding_fwd", {0.0, 4.0 * b.T * H}, [&] { launch_embedding_fwd(act(x), act(table), b.tok, b.T, H, stream_); });
+  run("embedding_fwd", {0.0, 4.0 * b.T * H},
+      [&] { launch_embedding_fwd(act(x), act(table), b.tok, b.T, H, stream_); });
 }
 
 void CudaBackend::embedding_bwd(void* d_table, DType grad, const Act* dx, const Batch& b, i64 H) {
@@ -99,14 +116,15 @@ void CudaBackend::embedding_bwd(void* d_table, DType grad, const Act* dx, const 
 }
 
 void CudaBackend::rmsnorm_fwd(Act* y, const Act* x, const float* w, i64 rows, i64 H, float eps) {
-  run("rmsnorm_fwd", {0.0, 4.0 * rows * H}, [&] { launch_rmsnorm_fwd(act(y), act(x), w, rows, H, eps, stream_); });
+  run("rmsnorm_fwd", {0.0, 4.0 * rows * H},
+      [&] { launch_rmsnorm_fwd(act(y), act(x), w, rows, H, eps, stream_); });
 }
 
-void CudaBackend::rmsnorm_bwd(Act* dx, float* dw, const Act* dy, const Act* x, const float* w, const Act* dres,
-                              i64 rows, i64 H, float eps) {
+void CudaBackend::rmsnorm_bwd(Act* dx, float* dw, const Act* dy, const Act* x, const float* w,
+                              const Act* dres, i64 rows, i64 H, float eps) {
   run("rmsnorm_bwd", {0.0, (dres ? 8.0 : 6.0) * rows * H}, [&] {
-    launch_rmsnorm_bwd(act(dx), dw, act(dy), act(x), w, act(dres), rows, H, eps, scratch(rmsnorm_bwd_scratch_bytes(H)),
-                       stream_);
+    launch_rmsnorm_bwd(act(dx), dw, act(dy), act(x), w, act(dres), rows, H, eps,
+                       scratch(rmsnorm_bwd_scratch_bytes(H)), stream_);
   });
 }
 
@@ -117,17 +135,20 @@ void CudaBackend::multiply(const char* op, const MatrixProduct& p) {
                     2.0 * (p.m * p.k + p.k * p.n) + element * p.m * p.n * (p.c ? 2.0 : 1.0)};
   if (library_ && mode_ == Mode::eager && !library_->has_algorithm(p)) library_->choose_algorithm(p, stream_);
   run(op, cost, [&] {
-    if (library_) library_->multiply(p, stream_);
-    else launch_matrix_product_reference(p, stream_);
+    if (library_)
+      library_->multiply(p, stream_);
+    else
+      launch_matrix_product_reference(p, stream_);
   });
 }
 
-// Activations hold nothing yet: B (x or dy) and, where it is one, A get random values, so that timing means something.
+// Activations hold nothing yet: B (x or dy) and, where it is one, A get random values, so that timing means
+// something.
 void CudaBackend::rehearse_product(const MatrixProduct& p) {
   if (!library_ || library_->has_algorithm(p)) return;
   const auto fill = [&](const void* operand, bool transposed, i64 rows, i64 cols, i64 ld) {
-    launch_fill_random(static_cast<bf16*>(const_cast<void*>(operand)), transposed ? rows : cols, transposed ? cols : rows,
-                       ld, stream_);
+    launch_fill_random(static_cast<bf16*>(const_cast<void*>(operand)), transposed ? rows : cols,
+                       transposed ? cols : rows, ld, stream_);
   };
   fill(p.b, p.transpose_b, p.k, p.n, p.ldb);
   if (p.transpose_b) fill(p.a, p.transpose_a, p.m, p.k, p.lda);  // a weight gradient: both are activations
@@ -147,99 +168,108 @@ void CudaBackend::linear_bwd_weight(void* dw, DType grad, const Act* dy, const A
   multiply("linear_bwd_weight", {K, N, T, false, true, x, K, dy, N, accumulate ? dw : nullptr, dw, K, grad});
 }
 
-// ---- gated delta net ------------------------------------------------------------------------------------------------
+// ---- gated delta net
+// ------------------------------------------------------------------------------------------------
 
-void CudaBackend::gdn_prep_fwd(Act* qkv, const Act* proj, const float* conv_w, const Batch& b, const GdnShape& s) {
+void CudaBackend::gdn_prep_fwd(Act* qkv, const Act* proj, const float* conv_w, const Batch& b,
+                               const GdnShape& s) {
   run("gdn_prep_fwd", {0.0, 4.0 * b.T * s.conv_dim()},
       [&] { launch_gdn_prep_fwd(act(qkv), act(proj), conv_w, b, s, stream_); });
 }
 
-void CudaBackend::gdn_kkt_fwd(float* g, float* beta, Act* ar, const Act* qkv, const Act* proj, const float* a_log,
-                              const float* dt_bias, const Batch& b, const GdnShape& s) {
-  run("gdn_kkt_fwd", {gdn_core_flops(b, s, 1, 0, 0) / s.group(), 2.0 * b.T * s.keys() + 2.0 * b.T * 64 * s.value_heads},
+void CudaBackend::gdn_kkt_fwd(float* g, float* beta, Act* ar, const Act* qkv, const Act* proj,
+                              const float* a_log, const float* dt_bias, const Batch& b, const GdnShape& s) {
+  run("gdn_kkt_fwd",
+      {gdn_core_flops(b, s, 1, 0, 0) / s.group(), 2.0 * b.T * s.keys() + 2.0 * b.T * 64 * s.value_heads},
       [&] { launch_gdn_kkt_fwd(g, beta, ar, qkv, proj, a_log, dt_bias, b, s, kTier, stream_); });
 }
 
-void CudaBackend::gdn_fwd(Act* o, Act* state, const Act* qkv, const float* g, const float* beta, const Act* ar,
-                          const Batch& b, const GdnShape& s) {
+void CudaBackend::gdn_fwd(Act* o, Act* state, const Act* qkv, const float* g, const float* beta,
+                          const Act* ar, const Batch& b, const GdnShape& s) {
   const double states = state ? 2.0 * b.T / 64 * s.value_heads * s.key_dim * s.value_dim : 0.0;
   run("gdn_fwd",
-      {gdn_core_flops(b, s, 3, 3, 0), 2.0 * b.T * (s.conv_dim() + s.values() + 64.0 * s.value_heads) + states},
+      {gdn_core_flops(b, s, 3, 3, 0),
+       2.0 * b.T * (s.conv_dim() + s.values() + 64.0 * s.value_heads) + states},
       [&] { launch_gdn_fwd(o, state, qkv, g, beta, ar, b, s, kTier, stream_); });
 }
 
-void CudaBackend::gdn_bwd(Act* dq, Act* dk, Act* dv, float* d_gamma, float* d_beta, Act* scratch_du, Act* scratch_ds,
-                          const Act* d_o, const Act* qkv, const float* g, const float* beta, const Act* ar,
-                          const Act* state, const Batch& b, const GdnShape& s) {
+void CudaBackend::gdn_bwd(Act* dq, Act* dk, Act* dv, float* d_gamma, float* d_beta, Act* scratch_du,
+                          Act* scratch_ds, const Act* d_o, const Act* qkv, const float* g, const float* beta,
+                          const Act* ar, const Act* state, const Batch& b, const GdnShape& s) {
   const double states = 2.0 * b.T / 64 * s.value_heads * s.key_dim * s.value_dim;
   const double rows = 2.0 * b.T * (s.conv_dim() + s.values() + 64.0 * s.value_heads + 3.0 * s.values());
   run("gdn_bwd", {gdn_core_flops(b, s, 10, 7, 2), rows + states}, [&] {
-    launch_gdn_bwd(dq, dk, dv, d_gamma, d_beta, scratch_du, scratch_ds, d_o, qkv, g, beta, ar, state, b, s, kTier,
-                   stream_);
+    launch_gdn_bwd(dq, dk, dv, d_gamma, d_beta, scratch_du, scratch_ds, d_o, qkv, g, beta, ar, state, b, s,
+                   kTier, stream_);
   });
 }
 
 void CudaBackend::gdn_prep_bwd(Act* dproj, float* d_conv_w, float* d_a_log, float* d_dt_bias, const Act* dq,
-                               const Act* dk, const Act* dv, const float* d_gamma, const float* d_beta, const Act* proj,
-                               const Act*, const float* beta, const float* conv_w, const float* a_log,
-                               const float* dt_bias, const Batch& b, const GdnShape& s) {
+                               const Act* dk, const Act* dv, const float* d_gamma, const float* d_beta,
+                               const Act* proj, const Act*, const float* beta, const float* conv_w,
+                               const float* a_log, const float* dt_bias, const Batch& b, const GdnShape& s) {
   run("gdn_prep_bwd", {0.0, 2.0 * b.T * (2.0 * s.conv_dim() + 3.0 * s.values())}, [&] {
     float* partials = scratch(gdn_prep_bwd_scratch_bytes(b.T, b.num_chunk, s));
-    launch_gdn_prep_bwd({act(dproj), d_conv_w, d_a_log, d_dt_bias, act(dq), act(dk), act(dv), d_gamma, d_beta, act(proj),
-                         beta, conv_w, a_log, dt_bias, partials},
+    launch_gdn_prep_bwd({act(dproj), d_conv_w, d_a_log, d_dt_bias, act(dq), act(dk), act(dv), d_gamma, d_beta,
+                         act(proj), beta, conv_w, a_log, dt_bias, partials},
                         b, s, stream_);
   });
 }
 
-void CudaBackend::gated_norm_fwd(Act* y, const Act* o, const Act* proj, const float* w, i64 T, const GdnShape& s,
-                                 float eps) {
+void CudaBackend::gated_norm_fwd(Act* y, const Act* o, const Act* proj, const float* w, i64 T,
+                                 const GdnShape& s, float eps) {
   run("gated_norm_fwd", {0.0, 6.0 * T * s.values()},
       [&] { launch_gated_norm_fwd(act(y), act(o), act(proj), w, T, s, eps, stream_); });
 }
 
-void CudaBackend::gated_norm_bwd(Act* d_o, Act* dproj, float* dw, const Act* dy, const Act* o, const Act* proj,
-                                 const float* w, i64 T, const GdnShape& s, float eps) {
+void CudaBackend::gated_norm_bwd(Act* d_o, Act* dproj, float* dw, const Act* dy, const Act* o,
+                                 const Act* proj, const float* w, i64 T, const GdnShape& s, float eps) {
   run("gated_norm_bwd", {0.0, 10.0 * T * s.values()}, [&] {
     launch_gated_norm_bwd(act(d_o), act(dproj), dw, act(dy), act(o), act(proj), w, T, s, eps,
                           scratch(gated_norm_bwd_scratch_bytes()), stream_);
   });
 }
 
-// ---- attention ------------------------------------------------------------------------------------------------------
+// ---- attention
+// ------------------------------------------------------------------------------------------------------
 
-void CudaBackend::qk_norm_rope_fwd(Act* q, Act* k, const Act* proj, const float* wq, const float* wk, const float* rope,
-                                   const Batch& b, const AttnShape& s, float eps) {
+void CudaBackend::qk_norm_rope_fwd(Act* q, Act* k, const Act* proj, const float* wq, const float* wk,
+                                   const float* rope, const Batch& b, const AttnShape& s, float eps) {
   run("qk_norm_rope_fwd", {0.0, 4.0 * b.T * (s.heads + s.kv_heads) * s.head_dim},
       [&] { launch_qk_norm_rope_fwd(act(q), act(k), act(proj), wq, wk, rope, b, s, eps, stream_); });
 }
 
-void CudaBackend::attention_fwd(Act* y, Act* o, float* lse, const Act* q, const Act* k, const Act* proj, const Batch& b,
-                                const AttnShape& s) {
-  run("attention_fwd", {attention_flops(b, s, 2), 2.0 * b.T * s.head_dim * ((o ? 4.0 : 3.0) * s.heads + 2.0 * s.kv_heads)},
+void CudaBackend::attention_fwd(Act* y, Act* o, float* lse, const Act* q, const Act* k, const Act* proj,
+                                const Batch& b, const AttnShape& s) {
+  run("attention_fwd",
+      {attention_flops(b, s, 2), 2.0 * b.T * s.head_dim * ((o ? 4.0 : 3.0) * s.heads + 2.0 * s.kv_heads)},
       [&] {
-        launch_attention_fwd(y, o, lse, q, k, proj, b, s, attention_cuda_tier(s, compute_capability_), stream_);
+        launch_attention_fwd(y, o, lse, q, k, proj, b, s, attention_cuda_tier(s, compute_capability_),
+                             stream_);
       });
 }
 
-void CudaBackend::attention_bwd(Act* dq, Act* dk, Act* dproj, Act* scratch_do, float* scratch_delta, const Act* dy,
-                                const Act* o, const float* lse, const Act* q, const Act* k, const Act* proj,
-                                const Batch& b, const AttnShape& s) {
-  run("attention_bwd", {attention_flops(b, s, 5), 2.0 * b.T * s.head_dim * (6.0 * s.heads + 4.0 * s.kv_heads)}, [&] {
-    launch_attention_bwd(dq, dk, dproj, scratch_do, scratch_delta, dy, o, lse, q, k, proj, b, s,
-                         attention_cuda_tier(s, compute_capability_), stream_);
-  });
+void CudaBackend::attention_bwd(Act* dq, Act* dk, Act* dproj, Act* scratch_do, float* scratch_delta,
+                                const Act* dy, const Act* o, const float* lse, const Act* q, const Act* k,
+                                const Act* proj, const Batch& b, const AttnShape& s) {
+  run("attention_bwd",
+      {attention_flops(b, s, 5), 2.0 * b.T * s.head_dim * (6.0 * s.heads + 4.0 * s.kv_heads)}, [&] {
+        launch_attention_bwd(dq, dk, dproj, scratch_do, scratch_delta, dy, o, lse, q, k, proj, b, s,
+                             attention_cuda_tier(s, compute_capability_), stream_);
+      });
 }
 
-void CudaBackend::qk_norm_rope_bwd(Act* dproj, float* dwq, float* dwk, const Act* dq, const Act* dk, const Act* proj,
-                                   const float* wq, const float* wk, const float* rope, const Batch& b,
-                                   const AttnShape& s, float eps) {
+void CudaBackend::qk_norm_rope_bwd(Act* dproj, float* dwq, float* dwk, const Act* dq, const Act* dk,
+                                   const Act* proj, const float* wq, const float* wk, const float* rope,
+                                   const Batch& b, const AttnShape& s, float eps) {
   run("qk_norm_rope_bwd", {0.0, 6.0 * b.T * (s.heads + s.kv_heads) * s.head_dim}, [&] {
     launch_qk_norm_rope_bwd(act(dproj), dwq, dwk, act(dq), act(dk), act(proj), wq, wk, rope, b, s, eps,
                             scratch(qk_norm_rope_bwd_scratch_bytes()), stream_);
   });
 }
 
-// ---- MLP, head ------------------------------------------------------------------------------------------------------
+// ---- MLP, head
+// ------------------------------------------------------------------------------------------------------
 
 void CudaBackend::swiglu_fwd(Act* out, const Act* gu, i64 T, i64 I) {
   run("swiglu_fwd", {0.0, 6.0 * T * I}, [&] { launch_swiglu_fwd(act(out), act(gu), T, I, stream_); });
@@ -251,7 +281,8 @@ void CudaBackend::swiglu_bwd(Act* dgu, Act* act_out, const Act* dact, const Act*
 }
 
 void CudaBackend::gather_rows(Act* dst, const Act* src, const i32* row, i64 rows, i64 H) {
-  run("gather_rows", {0.0, 4.0 * rows * H}, [&] { launch_gather_rows(act(dst), act(src), row, rows, H, stream_); });
+  run("gather_rows", {0.0, 4.0 * rows * H},
+      [&] { launch_gather_rows(act(dst), act(src), row, rows, H, stream_); });
 }
 
 void CudaBackend::scatter_rows(Act* dst, const Act* src, const i32* row, i64 rows, i64 T, i64 H) {
@@ -269,9 +300,11 @@ void CudaBackend::loss_sum(StepResult* result, const float* nll, i64 rows) {
   run("loss_sum", {0.0, 4.0 * rows}, [&] { launch_loss_sum(result, nll, rows, stream_); });
 }
 
-// ---- optimizer ------------------------------------------------------------------------------------------------------
+// ---- optimizer
+// ------------------------------------------------------------------------------------------------------
 
-void CudaBackend::grad_norm(StepResult* result, const std::vector<AdamSegment>& segments, const StepScalars* scalars) {
+void CudaBackend::grad_norm(StepResult* result, const std::vector<AdamSegment>& segments,
+                            const StepScalars* scalars) {
   double bytes = 0.0;
   for (const AdamSegment& s : segments) bytes += double(s.count) * (s.grad_dtype == DType::f32 ? 4 : 2);
   run("grad_norm", {0.0, bytes}, [&] {
@@ -279,8 +312,8 @@ void CudaBackend::grad_norm(StepResult* result, const std::vector<AdamSegment>& 
   });
 }
 
-void CudaBackend::adamw(const std::vector<AdamSegment>& segments, const AdamConfig& config, const StepScalars* scalars,
-                        const StepResult* result) {
+void CudaBackend::adamw(const std::vector<AdamSegment>& segments, const AdamConfig& config,
+                        const StepScalars* scalars, const StepResult* result) {
   double bytes = 0.0;
   const auto size = [](DType t) { return t == DType::f32 ? 4.0 : 2.0; };
   for (const AdamSegment& s : segments) {

@@ -6,9 +6,11 @@ void check_cuda(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
   const std::string message = std::string(what) + ": " + cudaGetErrorString(status);
   if (status == cudaErrorMemoryAllocation) {
-    throw EngineError("out_of_memory", message, "Lower the token budget, choose a recompute policy that saves less, or free the GPU.");
+    throw EngineError("out_of_memory", message,
+                      "Lower the token budget, choose a recompute policy that saves less, or free the GPU.");
   }
-  throw EngineError("cuda_error", message, "See the engine's log; a run can be resumed from its last checkpoint.");
+  throw EngineError("cuda_error", message,
+                    "See the engine's log; a run can be resumed from its last checkpoint.");
 }
 
 namespace {
@@ -35,9 +37,11 @@ __global__ void reduce_partials_kernel(float* out, const float* partial, i64 row
 
 }  // namespace
 
-void launch_reduce_partials(float* out, const float* partial, i64 rows, i64 cols, i64 stride, cudaStream_t stream) {
+void launch_reduce_partials(float* out, const float* partial, i64 rows, i64 cols, i64 stride,
+                            cudaStream_t stream) {
   const dim3 threads(kReduceCols, kReduceRows);
-  reduce_partials_kernel<<<ceil_div(cols, kReduceCols), threads, 0, stream>>>(out, partial, rows, cols, stride);
+  reduce_partials_kernel<<<ceil_div(cols, kReduceCols), threads, 0, stream>>>(out, partial, rows, cols,
+                                                                              stride);
   check_launch("reduce_partials");
 }
 

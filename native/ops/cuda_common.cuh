@@ -21,7 +21,8 @@ inline void check_launch(const char* op) { check_cuda(cudaGetLastError(), op); }
 // Refuses a size that a kernel does not serve: "linear_value_dim is 16; CUDA kernels serve 128".
 inline void require_size(bool ok, const char* what, i64 got, const char* served) {
   if (ok) return;
-  throw EngineError("unsupported_size", std::string(what) + " is " + std::to_string(got) + "; the CUDA kernels serve " + served,
+  throw EngineError("unsupported_size",
+                    std::string(what) + " is " + std::to_string(got) + "; the CUDA kernels serve " + served,
                     "Use the cpu device for this model.");
 }
 
@@ -32,11 +33,13 @@ inline unsigned ceil_div(i64 a, i64 b) { return static_cast<unsigned>((a + b - 1
 // out[c] += sum over r of partial[r * cols + c], r ascending in a fixed tree. cols may be any number.
 void launch_reduce_partials(float* out, const float* partial, i64 rows, i64 cols, cudaStream_t stream);
 // The same for a slice of the columns of partial [rows, stride].
-void launch_reduce_partials(float* out, const float* partial, i64 rows, i64 cols, i64 stride, cudaStream_t stream);
+void launch_reduce_partials(float* out, const float* partial, i64 rows, i64 cols, i64 stride,
+                            cudaStream_t stream);
 
 #ifdef __CUDACC__
 
-// ---- vectors: N bf16 as floats ----------------------------------------------------------------------------------
+// ---- vectors: N bf16 as floats
+// ----------------------------------------------------------------------------------
 
 // p: 16-byte aligned.
 __device__ __forceinline__ void load8(float (&out)[8], const bf16* p) {
@@ -91,7 +94,8 @@ __device__ __forceinline__ void load8f(float (&out)[8], const float* p) {
   out[4] = b.x, out[5] = b.y, out[6] = b.z, out[7] = b.w;
 }
 
-// ---- reductions -------------------------------------------------------------------------------------------------
+// ---- reductions
+// -------------------------------------------------------------------------------------------------
 
 // Sum over kLanes adjacent lanes, the same in each of them.
 template <int kLanes = 32>
@@ -107,7 +111,8 @@ __device__ __forceinline__ float warp_max(float v) {
   return v;
 }
 
-// Sum over the block, the same in every thread. scratch: 33 floats of shared memory, not reused before the next
+// Sum over the block, the same in every thread. scratch: 33 floats of shared memory, not reused before the
+// next
 // __syncthreads().
 __device__ __forceinline__ float block_sum(float v, float* scratch) {
   const int thread = threadIdx.x, warp = thread / 32, warps = (blockDim.x + 31) / 32;
@@ -122,9 +127,11 @@ __device__ __forceinline__ float block_sum(float v, float* scratch) {
   return scratch[32];
 }
 
-// ---- functions --------------------------------------------------------------------------------------------------
+// ---- functions
+// --------------------------------------------------------------------------------------------------
 
-// The special-function unit's 2^x and 1/x as they are, without the care for denormals that costs more than they do.
+// The special-function unit's 2^x and 1/x as they are, without the care for denormals that costs more than
+// they do.
 __device__ __forceinline__ float fast_exp2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -135,7 +142,9 @@ __device__ __forceinline__ float fast_reciprocal(float x) {
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-__device__ __forceinline__ float sigmoid(float x) { return fast_reciprocal(1.0f + fast_exp2(-1.4426950408889634f * x)); }
+__device__ __forceinline__ float sigmoid(float x) {
+  return fast_reciprocal(1.0f + fast_exp2(-1.4426950408889634f * x));
+}
 __device__ __forceinline__ float silu(float x) { return x * sigmoid(x); }
 // d silu(x) / dx, given s = sigmoid(x)
 __device__ __forceinline__ float silu_slope(float x, float s) { return s * (1.0f + x * (1.0f - s)); }

@@ -1,8 +1,7 @@
-#include "ops/op_profiler.h"
-
 #include <algorithm>
 
 #include "ops/cuda_common.cuh"
+#include "ops/op_profiler.h"
 
 namespace tessera {
 
@@ -10,13 +9,15 @@ OpProfiler::~OpProfiler() {
   for (cudaEvent_t event : events_) cudaEventDestroy(event);
 }
 
-void OpProfiler::begin(const char* op, const std::string& phase, OpCost cost, cudaStream_t stream, bool capturing) {
+void OpProfiler::begin(const char* op, const std::string& phase, OpCost cost, cudaStream_t stream,
+                       bool capturing) {
   Span span{op, phase, cost, nullptr, nullptr};
   for (cudaEvent_t* event : {&span.begin, &span.end}) {
     check_cuda(cudaEventCreate(event), "profiler");
     events_.push_back(*event);
   }
-  check_cuda(cudaEventRecordWithFlags(span.begin, stream, capturing ? cudaEventRecordExternal : cudaEventRecordDefault),
+  check_cuda(cudaEventRecordWithFlags(span.begin, stream,
+                                      capturing ? cudaEventRecordExternal : cudaEventRecordDefault),
              "profiler");
   open_.push_back(span);
 }
@@ -39,7 +40,8 @@ void OpProfiler::collect(const std::vector<Span>& spans) {
     check_cuda(cudaEventElapsedTime(&ms, span.begin, span.end), "profiler");
     auto total = std::find_if(totals_.begin(), totals_.end(),
                               [&](const OpTime& t) { return t.op == span.op && t.phase == span.phase; });
-    if (total == totals_.end()) total = totals_.insert(totals_.end(), OpTime{span.op, span.phase, 0, 0, 0, 0, 0});
+    if (total == totals_.end())
+      total = totals_.insert(totals_.end(), OpTime{span.op, span.phase, 0, 0, 0, 0, 0});
     total->calls += 1;
     total->total_ms += ms;
     total->flops += span.cost.flops;
@@ -54,7 +56,8 @@ std::vector<OpTime> OpProfiler::times(const DeviceRoof& roof) const {
     const double floor_ms = 1e3 * std::max(t.flops / roof.flops_per_second, t.bytes / roof.bytes_per_second);
     t.percent_of_roof = 100.0 * floor_ms / t.total_ms;
   }
-  std::sort(sorted.begin(), sorted.end(), [](const OpTime& a, const OpTime& b) { return a.total_ms > b.total_ms; });
+  std::sort(sorted.begin(), sorted.end(),
+            [](const OpTime& a, const OpTime& b) { return a.total_ms > b.total_ms; });
   return sorted;
 }
 

@@ -105,9 +105,10 @@ Bins pack(const BenchOptions& o) {
                     "Use best-fit, in-order or padded.");
 }
 
-// Values that look like trained weights to the hardware (zeros run faster): the small tensors as a new model has them,
-// the big bucket from one random block that the device copies over it.
-void fill_weights(Backend& backend, const Parameters& parameters, const ModelConfig& config, std::uint64_t seed) {
+// Values that look like trained weights to the hardware (zeros run faster): the small tensors as a new model
+// has them, the big bucket from one random block that the device copies over it.
+void fill_weights(Backend& backend, const Parameters& parameters, const ModelConfig& config,
+                  std::uint64_t seed) {
   const Layout& layout = parameters.layout();
   for (const TensorEntry& t : layout.tensors)
     if (t.bucket == Bucket::small) parameters.write(t, Field::weight, initial_values(t, config, seed).data());
@@ -124,7 +125,8 @@ void fill_weights(Backend& backend, const Parameters& parameters, const ModelCon
     backend.copy_in(parameters.big(field, 0), raw.data(), raw.size());
     for (i64 at = block; at < layout.big_count; at += block) {
       const i64 count = std::min(block, layout.big_count - at);
-      backend.copy(parameters.big(field, at), parameters.big(field, 0), static_cast<size_t>(count) * dtype_bytes(type));
+      backend.copy(parameters.big(field, at), parameters.big(field, 0),
+                   static_cast<size_t>(count) * dtype_bytes(type));
     }
   }
 }
@@ -195,19 +197,20 @@ BatchLayout capacity(const Bins& bins, const BenchOptions& o, bool fixed) {
 
 // With policy "auto" the first that the device has room for.
 std::unique_ptr<Executor> allocate_executor(Backend& backend, const ModelConfig& config, const Layout& layout,
-                                            const BenchOptions& o, const BatchLayout& batch, std::string* policy) {
+                                            const BenchOptions& o, const BatchLayout& batch,
+                                            std::string* policy) {
   std::vector<std::string> tried = {o.policy};
   if (o.policy == "auto") tried = {"P0", "P2", "P1", "full"};
   for (const std::string& name : tried) {
     *policy = name;
-    auto executor = std::make_unique<Executor>(
-        backend, config, layout,
-        ExecutorOptions{.optimizer = {.mode = o.optimizer, .weight_decay = 0.1f},
-                        .policy = parse_policy(name),
-                        .batch = batch,
-                        .head_rows = o.head_rows > 0 ? o.head_rows : batch.tokens,
-                        .compaction = o.compaction,
-                        .accumulates = o.micro_batches > 1});
+    auto executor =
+        std::make_unique<Executor>(backend, config, layout,
+                                   ExecutorOptions{.optimizer = {.mode = o.optimizer, .weight_decay = 0.1f},
+                                                   .policy = parse_policy(name),
+                                                   .batch = batch,
+                                                   .head_rows = o.head_rows > 0 ? o.head_rows : batch.tokens,
+                                                   .compaction = o.compaction,
+                                                   .accumulates = o.micro_batches > 1});
     try {
       executor->allocate();
       return executor;
@@ -259,7 +262,8 @@ Json run_bench(Backend& device, const BenchOptions& o) {
   const Layout layout = make_layout(config, "model.");
   const Bins bins = pack(o);
   std::string policy;
-  const auto allocated = allocate_executor(backend, config, layout, o, capacity(bins, o, device.fixed_shapes()), &policy);
+  const auto allocated =
+      allocate_executor(backend, config, layout, o, capacity(bins, o, device.fixed_shapes()), &policy);
   Executor& executor = *allocated;
   fill_weights(backend, executor.parameters(), config, o.seed);
 
@@ -353,7 +357,8 @@ Json run_bench(Backend& device, const BenchOptions& o) {
   if (o.hash) report["weightHash"] = weight_hash(device, executor.parameters());
   const DeviceRoof roof = device.roof();
   if (roof.flops_per_second > 0)
-    report["roof"] = {{"tflopPerSecond", roof.flops_per_second / 1e12}, {"gbPerSecond", roof.bytes_per_second / 1e9}};
+    report["roof"] = {{"tflopPerSecond", roof.flops_per_second / 1e12},
+                      {"gbPerSecond", roof.bytes_per_second / 1e9}};
   if (device.fixed_shapes()) report["mfu"] = flops / (total / 1e3) / kPeakFlops;
   return report;
 }

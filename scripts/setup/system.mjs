@@ -21,7 +21,6 @@ const wanted = {
     cmake: () => program('cmake'),
     'ninja-build': () => program('ninja'),
     'g++': () => program('g++') || program('c++'),
-    'libeigen3-dev': () => header('eigen3/Eigen/Core'),
     'nlohmann-json3-dev': () => header('nlohmann/json.hpp'),
     'libcli11-dev': () => header('CLI/CLI.hpp'),
     'libxxhash-dev': () => header('xxhash.h'),

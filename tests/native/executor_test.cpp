@@ -143,8 +143,9 @@ TEST(Executor, EvaluationLeavesParametersAndAgreesWithTraining) {
 
 TEST(Batch, RefusesWhatDoesNotFit) {
   SmallRun run({.batch = {64, 2}});
-  expect_error("batch_too_large", "65 tokens",
-               [&] { run.executor->run_micro_batch(Packed({40, 25}).sequences(), true); });
+  expect_error("batch_too_large", "65 tokens", [&] {
+    run.executor->run_micro_batch(Packed({40, 25}).sequences(), true);
+  });
   expect_error("batch_too_large", "3 sequences", [&] {
     run.executor->run_micro_batch(Packed({5, 5, 5}).sequences(), true);
   });

@@ -8,14 +8,15 @@ namespace {
 namespace cg = cooperative_groups;
 
 constexpr int kThreads = 1024;
-constexpr int kCluster = 8;          // blocks that share a row
+constexpr int kCluster = 8;  // blocks that share a row
 constexpr int kClusterThreads = 512;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
-constexpr int kClusterBlocks = 2;    // blocks on a multiprocessor: 64 registers a thread, which only sm_90 manages
+constexpr int kClusterBlocks =
+    2;  // blocks on a multiprocessor: 64 registers a thread, which only sm_90 manages
 #else
 constexpr int kClusterBlocks = 1;
 #endif
-constexpr int kHeld = 8;             // vectors of 8 logits that a thread of the cluster kernel keeps: V <= 262,144
+constexpr int kHeld = 8;  // vectors of 8 logits that a thread of the cluster kernel keeps: V <= 262,144
 constexpr float kLog2e = 1.4426950408889634f;
 
 // A maximum and the sum of exp(z - maximum) beside it.
@@ -33,7 +34,8 @@ __device__ __forceinline__ Partial merge(Partial a, Partial b) {
 __device__ __forceinline__ Partial block_merge(Partial mine, Partial* scratch) {
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) {
-    mine = merge(mine, {__shfl_xor_sync(0xffffffffu, mine.max, step), __shfl_xor_sync(0xffffffffu, mine.sum, step)});
+    mine = merge(
+        mine, {__shfl_xor_sync(0xffffffffu, mine.max, step), __shfl_xor_sync(0xffffffffu, mine.sum, step)});
   }
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = mine;
   __syncthreads();
@@ -41,7 +43,8 @@ __device__ __forceinline__ Partial block_merge(Partial mine, Partial* scratch) {
     mine = scratch[threadIdx.x];
 #pragma unroll
     for (int step = 16; step > 0; step /= 2) {
-      mine = merge(mine, {__shfl_xor_sync(0xffffffffu, mine.max, step), __shfl_xor_sync(0xffffffffu, mine.sum, step)});
+      mine = merge(
+          mine, {__shfl_xor_sync(0xffffffffu, mine.max, step), __shfl_xor_sync(0xffffffffu, mine.sum, step)});
     }
     if (threadIdx.x == 0) scratch[32] = mine;
   }
@@ -164,7 +167,8 @@ __global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kClusterThrea
   cluster.sync();
   Partial total = *cluster.map_shared_rank(&shared_total, 0);
 #pragma unroll 1
-  for (int other = 1; other < kCluster; ++other) total = merge(total, *cluster.map_shared_rank(&shared_total, other));
+  for (int other = 1; other < kCluster; ++other)
+    total = merge(total, *cluster.map_shared_rank(&shared_total, other));
   const float lse = total.max + logf(total.sum);
   if (first == 0) nll[r] = lse - __bfloat162float(row[label]);
   cluster.sync();  // before a block leaves or writes: its total and the label's logit have been read
@@ -202,10 +206,12 @@ __global__ void __launch_bounds__(kThreads) loss_sum_kernel(StepResult* result, 
 
 }  // namespace
 
-bool cross_entropy_cluster_serves(i64 V) { return V % 8 == 0 && V / 8 <= i64{kCluster} * kClusterThreads * kHeld; }
+bool cross_entropy_cluster_serves(i64 V) {
+  return V % 8 == 0 && V / 8 <= i64{kCluster} * kClusterThreads * kHeld;
+}
 
-void launch_cross_entropy(bf16* z, float* nll, const i32* label, i64 rows, i64 V, bool with_grad, bool cluster,
-                          cudaStream_t stream) {
+void launch_cross_entropy(bf16* z, float* nll, const i32* label, i64 rows, i64 V, bool with_grad,
+                          bool cluster, cudaStream_t stream) {
   require_size(V % 8 == 0, "vocab_size", V, "multiples of 8");
   if (cluster) {
     require_size(cross_entropy_cluster_serves(V), "vocab_size", V, "at most 262144 in the cluster kernel");

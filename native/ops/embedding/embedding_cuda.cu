@@ -12,10 +12,11 @@ __global__ void embedding_fwd_kernel(bf16* x, const bf16* table, const i32* tok,
   for (int i = threadIdx.x; i < H / 8; i += blockDim.x) to[i] = from[i];
 }
 
-// A block owns one id and 256 columns: warp w sums positions w, w + 8, ... (8 columns a lane), then the warps in order.
+// A block owns one id and 256 columns: warp w sums positions w, w + 8, ... (8 columns a lane), then the warps
+// in order.
 template <typename Grad>
-__global__ void embedding_bwd_kernel(Grad* d_table, const bf16* dx, const i32* unique_id, const i32* unique_ptr,
-                                     const i32* unique_pos, i64 H) {
+__global__ void embedding_bwd_kernel(Grad* d_table, const bf16* dx, const i32* unique_id,
+                                     const i32* unique_ptr, const i32* unique_pos, i64 H) {
   const i32 id = unique_id[blockIdx.x];
   if (id < 0) return;
   __shared__ float sums[kWarps][256];
@@ -53,15 +54,16 @@ void launch_embedding_fwd(bf16* x, const bf16* table, const i32* tok, i64 T, i64
   check_launch("embedding_fwd");
 }
 
-void launch_embedding_bwd(void* d_table, DType grad, const bf16* dx, const Batch& b, i64 H, cudaStream_t stream) {
+void launch_embedding_bwd(void* d_table, DType grad, const bf16* dx, const Batch& b, i64 H,
+                          cudaStream_t stream) {
   require_size(H % 8 == 0, "hidden_size", H, "multiples of 8");
   const dim3 grid(static_cast<unsigned>(b.num_unique_cap), ceil_div(H, 256));
   if (grad == DType::f32) {
-    embedding_bwd_kernel<<<grid, kWarps * 32, 0, stream>>>(static_cast<float*>(d_table), dx, b.unique_id, b.unique_ptr,
-                                                           b.unique_pos, H);
+    embedding_bwd_kernel<<<grid, kWarps * 32, 0, stream>>>(static_cast<float*>(d_table), dx, b.unique_id,
+                                                           b.unique_ptr, b.unique_pos, H);
   } else {
-    embedding_bwd_kernel<<<grid, kWarps * 32, 0, stream>>>(static_cast<bf16*>(d_table), dx, b.unique_id, b.unique_ptr,
-                                                           b.unique_pos, H);
+    embedding_bwd_kernel<<<grid, kWarps * 32, 0, stream>>>(static_cast<bf16*>(d_table), dx, b.unique_id,
+                                                           b.unique_ptr, b.unique_pos, H);
   }
   check_launch("embedding_bwd");
 }

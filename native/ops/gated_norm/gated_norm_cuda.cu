@@ -5,13 +5,14 @@ namespace {
 
 constexpr int kHead = 128;  // a warp owns a row of one head, a lane four of its channels
 constexpr int kWarps = 8;
-constexpr int kRows = 4;    // rows that a warp loads before it uses the first
-constexpr int kBackwardBlocks = 1056;  // rows of dw partials: 8 blocks on each of an H200's 132 multiprocessors
+constexpr int kRows = 4;  // rows that a warp loads before it uses the first
+constexpr int kBackwardBlocks =
+    1056;  // rows of dw partials: 8 blocks on each of an H200's 132 multiprocessors
 
 template <bool kWide>
 __global__ void __launch_bounds__(kWarps * 32)
-    gated_norm_fwd_kernel(bf16* y, const bf16* o, const bf16* proj, const float* w, i64 rows, int heads, i64 stride,
-                          i64 z_offset, float eps) {
+    gated_norm_fwd_kernel(bf16* y, const bf16* o, const bf16* proj, const float* w, i64 rows, int heads,
+                          i64 stride, i64 z_offset, float eps) {
   const int lane = threadIdx.x % 32;
   const i64 first = (i64{blockIdx.x} * kWarps + threadIdx.x / 32) * kRows;
   const float4 scale4 = reinterpret_cast<const float4*>(w)[lane];
@@ -38,8 +39,9 @@ __global__ void __launch_bounds__(kWarps * 32)
 
 template <bool kWide>
 __global__ void __launch_bounds__(kWarps * 32)
-    gated_norm_bwd_kernel(bf16* d_o, bf16* dproj, float* partial, const bf16* dy, const bf16* o, const bf16* proj,
-                          const float* w, i64 rows, int heads, i64 stride, i64 z_offset, float eps) {
+    gated_norm_bwd_kernel(bf16* d_o, bf16* dproj, float* partial, const bf16* dy, const bf16* o,
+                          const bf16* proj, const float* w, i64 rows, int heads, i64 stride, i64 z_offset,
+                          float eps) {
   __shared__ float sums[kWarps][kHead];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const float4 scale4 = reinterpret_cast<const float4*>(w)[lane];
@@ -96,20 +98,21 @@ __global__ void __launch_bounds__(kWarps * 32)
 
 }  // namespace
 
-void launch_gated_norm_fwd(bf16* y, const bf16* o, const bf16* proj, const float* w, i64 T, const GdnShape& s, float eps,
-                           cudaStream_t stream) {
+void launch_gated_norm_fwd(bf16* y, const bf16* o, const bf16* proj, const float* w, i64 T, const GdnShape& s,
+                           float eps, cudaStream_t stream) {
   require_size(s.value_dim == kHead, "linear_value_head_dim", s.value_dim, "128");
   const i64 rows = T * s.value_heads;
   const auto kernel = s.proj_dim() % 4 == 0 ? gated_norm_fwd_kernel<true> : gated_norm_fwd_kernel<false>;
-  kernel<<<ceil_div(rows, kWarps * kRows), kWarps * 32, 0, stream>>>(y, o, proj, w, rows, s.value_heads, s.proj_dim(),
-                                                                     s.z_offset(), eps);
+  kernel<<<ceil_div(rows, kWarps * kRows), kWarps * 32, 0, stream>>>(y, o, proj, w, rows, s.value_heads,
+                                                                     s.proj_dim(), s.z_offset(), eps);
   check_launch("gated_norm_fwd");
 }
 
 size_t gated_norm_bwd_scratch_bytes() { return size_t{kBackwardBlocks} * kHead * sizeof(float); }
 
 void launch_gated_norm_bwd(bf16* d_o, bf16* dproj, float* dw, const bf16* dy, const bf16* o, const bf16* proj,
-                           const float* w, i64 T, const GdnShape& s, float eps, float* scratch, cudaStream_t stream) {
+                           const float* w, i64 T, const GdnShape& s, float eps, float* scratch,
+                           cudaStream_t stream) {
   require_size(s.value_dim == kHead, "linear_value_head_dim", s.value_dim, "128");
   const auto kernel = s.proj_dim() % 4 == 0 ? gated_norm_bwd_kernel<true> : gated_norm_bwd_kernel<false>;
   kernel<<<kBackwardBlocks, kWarps * 32, 0, stream>>>(d_o, dproj, scratch, dy, o, proj, w, T * s.value_heads,

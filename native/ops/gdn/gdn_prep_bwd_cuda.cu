@@ -7,13 +7,14 @@ namespace {
 
 using namespace prep;
 
-// A block takes one head and a tile of tokens, in three steps: inputs u and upstream gradients to shared memory, all
-// loads at once; the gradient d_pre of every convolution output, 3 tokens past the tile's end, over its upstream's
-// place; the transposed convolution and the taps' gradient. A warp takes consecutive tokens, a lane four channels.
+// A block takes one head and a tile of tokens, in three steps: inputs u and upstream gradients to shared
+// memory, all loads at once; the gradient d_pre of every convolution output, 3 tokens past the tile's end,
+// over its upstream's place; the transposed convolution and the taps' gradient. A warp takes consecutive
+// tokens, a lane four channels.
 constexpr int kOutputs = kTile + kHalo;     // d_pre of tokens begin .. end + 2
 constexpr int kInputs = kTile + 2 * kHalo;  // u of tokens begin - 3 .. end + 2
 constexpr int kOutputsOfWarp = (kOutputs + kWarps - 1) / kWarps;
-constexpr int kMostGroup = 4;               // value heads a key head may have: what fits 99 KB
+constexpr int kMostGroup = 4;  // value heads a key head may have: what fits 99 KB
 
 struct PrepTile {
   uint2 u[kInputs][32];
@@ -21,13 +22,13 @@ struct PrepTile {
 };
 static_assert(sizeof(PrepTile) % 16 == 0);
 
-// Of a token behind the tile: its upstream gradients, a copy of 256 bytes for each value head that reads the head; then,
-// in their place, d_pre as float4 [32].
+// Of a token behind the tile: its upstream gradients, a copy of 256 bytes for each value head that reads the
+// head; then, in their place, d_pre as float4 [32].
 __host__ __device__ constexpr int slot_bytes(int group) { return group <= 2 ? 512 : 256 * group; }
 int shared_bytes(int group) { return sizeof(PrepTile) + kOutputs * slot_bytes(group); }
 
-// d(loss) / d(convolution output), from that of the activated and, for q and k, normalised value (engine.md 4.9):
-// ds = rho (d - xh <xh, d>) with xh = rho s, s = silu(pre).
+// d(loss) / d(convolution output), from that of the activated and, for q and k, normalised value
+// (engine.md 4.9): ds = rho (d - xh <xh, d>) with xh = rho s, s = silu(pre).
 __device__ __forceinline__ float4 pre_activation_gradient(const float (&pre)[4], const float (&upstream)[4],
                                                           bool normed) {
   float s[4], slope[4];
@@ -58,7 +59,8 @@ struct HeadGradient {
   bool normed;
 };
 
-__device__ __forceinline__ HeadGradient head_gradient(const GdnPrepBackward& p, int head, int key_heads, int group) {
+__device__ __forceinline__ HeadGradient head_gradient(const GdnPrepBackward& p, int head, int key_heads,
+                                                      int group) {
   const bool normed = head < 2 * key_heads;
   const bf16* from = head < key_heads ? p.dq + i64{head} * group * kHead
                      : normed         ? p.dk + i64{head - key_heads} * group * kHead
@@ -70,8 +72,8 @@ __device__ __forceinline__ float4* d_pre_of(unsigned char* slots, int slot, int 
   return reinterpret_cast<float4*>(slots + token * slot);
 }
 
-__device__ __forceinline__ void fill_d_pre(const PrepTile& tile, unsigned char* slots, int slot, const HeadGradient& h,
-                                           const float4 (&w)[4]) {
+__device__ __forceinline__ void fill_d_pre(const PrepTile& tile, unsigned char* slots, int slot,
+                                           const HeadGradient& h, const float4 (&w)[4]) {
   const int lane = threadIdx.x % 32, first = threadIdx.x / 32 * kOutputsOfWarp;
   if (first >= kOutputs) return;
   float window[kTaps][4] = {};
@@ -99,7 +101,8 @@ __device__ __forceinline__ void fill_d_pre(const PrepTile& tile, unsigned char* 
 
 template <bool kWide>
 __global__ void __launch_bounds__(kWarps * 32, 3)
-    gdn_prep_bwd_kernel(GdnPrepBackward p, const i32* pos, i32 T, int key_heads, int group, i64 row, i64 conv_dim) {
+    gdn_prep_bwd_kernel(GdnPrepBackward p, const i32* pos, i32 T, int key_heads, int group, i64 row,
+                        i64 conv_dim) {
   extern __shared__ __align__(16) unsigned char shared[];
   PrepTile& tile = *reinterpret_cast<PrepTile*>(shared);
   unsigned char* slots = shared + sizeof(PrepTile);
@@ -142,7 +145,9 @@ __global__ void __launch_bounds__(kWarps * 32, 3)
     if (reach[i] < 0) break;  // past the last token
     float du[4];
     const float own[4] = {dp[0].x, dp[0].y, dp[0].z, dp[0].w};
-    const auto component = [&](int d, int c) { return c == 0 ? dp[d].x : c == 1 ? dp[d].y : c == 2 ? dp[d].z : dp[d].w; };
+    const auto component = [&](int d, int c) {
+      return c == 0 ? dp[d].x : c == 1 ? dp[d].y : c == 2 ? dp[d].z : dp[d].w;
+    };
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
       du[c] = w[c].w * own[c];
@@ -172,10 +177,10 @@ __global__ void __launch_bounds__(kWarps * 32, 3)
   reinterpret_cast<float4*>(p.scratch)[i64{blockIdx.y} * conv_dim + head * kHead + threadIdx.x] = sum;
 }
 
-// One block a chunk: da, db of its tokens, and the chunk's share of the gradients of A_log and dt_bias, which it leaves
-// in partial [NC, 2 HV].
-__global__ void gdn_gates_bwd_kernel(GdnPrepBackward p, float* partial, const Chunk* chunks, int heads, i64 row,
-                                     i64 b_offset) {
+// One block a chunk: da, db of its tokens, and the chunk's share of the gradients of A_log and dt_bias, which
+// it leaves in partial [NC, 2 HV].
+__global__ void gdn_gates_bwd_kernel(GdnPrepBackward p, float* partial, const Chunk* chunks, int heads,
+                                     i64 row, i64 b_offset) {
   extern __shared__ bf16 staged[];  // [64][2 heads]: db | da; then [64][heads]: a
   bf16* a_rows = staged + kChunk * 2 * heads;
   const Chunk chunk = chunks[blockIdx.x];
@@ -221,20 +226,23 @@ size_t gdn_prep_bwd_scratch_bytes(i64 T, i64 num_chunk, const GdnShape& s) {
 
 void launch_gdn_prep_bwd(const GdnPrepBackward& p, const Batch& b, const GdnShape& s, cudaStream_t stream) {
   require_shape(s);
-  require_size(s.group() <= kMostGroup, "linear_num_value_heads / linear_num_key_heads", s.group(), "at most 4");
+  require_size(s.group() <= kMostGroup, "linear_num_value_heads / linear_num_key_heads", s.group(),
+               "at most 4");
   const i64 tiles = ceil_div(b.T, kTile);
   const dim3 grid(2 * s.key_heads + s.value_heads, static_cast<unsigned>(tiles));
   const auto kernel = wide_rows(s) ? gdn_prep_bwd_kernel<true> : gdn_prep_bwd_kernel<false>;
   const int shared = shared_bytes(s.group());
-  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared), "gdn_prep_bwd");
-  kernel<<<grid, kWarps * 32, shared, stream>>>(p, b.pos, b.T, s.key_heads, s.group(), s.proj_dim(), s.conv_dim());
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared),
+             "gdn_prep_bwd");
+  kernel<<<grid, kWarps * 32, shared, stream>>>(p, b.pos, b.T, s.key_heads, s.group(), s.proj_dim(),
+                                                s.conv_dim());
   check_launch("gdn_prep_bwd");
   launch_reduce_partials(p.d_conv_w, p.scratch, tiles, s.conv_dim() * kTaps, stream);
 
   float* gates = p.scratch + tiles * s.conv_dim() * kTaps;
   const int hv = s.value_heads;
-  gdn_gates_bwd_kernel<<<b.num_chunk, 256, 3 * kChunk * hv * sizeof(bf16), stream>>>(p, gates, b.chunk, hv, s.proj_dim(),
-                                                                                    s.b_offset());
+  gdn_gates_bwd_kernel<<<b.num_chunk, 256, 3 * kChunk * hv * sizeof(bf16), stream>>>(
+      p, gates, b.chunk, hv, s.proj_dim(), s.b_offset());
   check_launch("gdn_gates_bwd");
   launch_reduce_partials(p.d_a_log, gates, b.num_chunk, hv, 2 * hv, stream);
   launch_reduce_partials(p.d_dt_bias, gates + hv, b.num_chunk, hv, 2 * hv, stream);

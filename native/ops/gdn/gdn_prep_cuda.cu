@@ -5,12 +5,12 @@ namespace {
 
 using namespace prep;
 
-// A block takes one head and a tile of tokens, whose inputs and 3 before them it first brings to shared memory; a warp
-// then takes eight consecutive tokens.
+// A block takes one head and a tile of tokens, whose inputs and 3 before them it first brings to shared
+// memory; a warp then takes eight consecutive tokens.
 template <bool kWide>
 __global__ void __launch_bounds__(kWarps * 32)
-    gdn_prep_fwd_kernel(bf16* qkv, const bf16* proj, const float* conv_w, const i32* pos, i32 T, int normed_heads,
-                        i64 row, i64 conv_dim) {
+    gdn_prep_fwd_kernel(bf16* qkv, const bf16* proj, const float* conv_w, const i32* pos, i32 T,
+                        int normed_heads, i64 row, i64 conv_dim) {
   __shared__ uint2 u[kTile + kHalo][32];
   __shared__ int reach[kTile];
   const int head = blockIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -53,7 +53,8 @@ void launch_gdn_prep_fwd(bf16* qkv, const bf16* proj, const float* conv_w, const
   require_shape(s);
   const dim3 grid(2 * s.key_heads + s.value_heads, ceil_div(b.T, kTile));
   const auto kernel = wide_rows(s) ? gdn_prep_fwd_kernel<true> : gdn_prep_fwd_kernel<false>;
-  kernel<<<grid, kWarps * 32, 0, stream>>>(qkv, proj, conv_w, b.pos, b.T, 2 * s.key_heads, s.proj_dim(), s.conv_dim());
+  kernel<<<grid, kWarps * 32, 0, stream>>>(qkv, proj, conv_w, b.pos, b.T, 2 * s.key_heads, s.proj_dim(),
+                                           s.conv_dim());
   check_launch("gdn_prep_fwd");
 }
 

@@ -7,7 +7,7 @@ namespace tessera::prep {
 
 constexpr int kHead = 128;  // channels of a head; a lane holds four
 constexpr int kTaps = 4, kHalo = kTaps - 1;
-constexpr int kTile = 64;   // tokens of a block
+constexpr int kTile = 64;  // tokens of a block
 constexpr int kWarps = 8, kTokensOfWarp = kTile / kWarps;
 constexpr float kNormEps = 1e-6f;
 
@@ -30,7 +30,8 @@ __device__ __forceinline__ void copy4_async(uint2* shared, const bf16* global, b
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(global), "r"(valid ? 8 : 0));
   } else {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(global), "r"(valid ? 4 : 0));
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to + 4), "l"(global + 2), "r"(valid ? 4 : 0));
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to + 4), "l"(global + 2),
+                 "r"(valid ? 4 : 0));
   }
 }
 
@@ -41,7 +42,8 @@ __device__ __forceinline__ void wait_for_copies() {
 
 // Rows of one head, tokens first .. first + rows - 1, to tile[row][lane].
 template <bool kWide>
-__device__ __forceinline__ void copy_rows_async(uint2 (*tile)[32], const bf16* head, i64 stride, i32 first, int rows, i32 T) {
+__device__ __forceinline__ void copy_rows_async(uint2 (*tile)[32], const bf16* head, i64 stride, i32 first,
+                                                int rows, i32 T) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   for (int i = warp; i < rows; i += kWarps) {
     const i32 t = first + i;
@@ -50,9 +52,11 @@ __device__ __forceinline__ void copy_rows_async(uint2 (*tile)[32], const bf16* h
   }
 }
 
-// How many inputs before it each token begin + i reaches, at most 3: its place in its sequence; -1 past the last token.
+// How many inputs before it each token begin + i reaches, at most 3: its place in its sequence; -1 past the
+// last token.
 __device__ __forceinline__ void fill_reach(int* reach, const i32* pos, i32 begin, int count, i32 T) {
-  for (int i = threadIdx.x; i < count; i += blockDim.x) reach[i] = begin + i < T ? min(pos[begin + i], kHalo) : -1;
+  for (int i = threadIdx.x; i < count; i += blockDim.x)
+    reach[i] = begin + i < T ? min(pos[begin + i], kHalo) : -1;
 }
 
 __device__ __forceinline__ void load_taps(float4 (&w)[4], const float* conv_w, int channel) {
@@ -61,8 +65,8 @@ __device__ __forceinline__ void load_taps(float4 (&w)[4], const float* conv_w, i
 }
 
 // out[c] = sum_j w[c][j] u_{t-3+j}, window[j] = u_{t-3+j}; taps that the token does not reach are left out.
-__device__ __forceinline__ void convolve(float (&out)[4], const float (&window)[kTaps][4], const float4 (&w)[4],
-                                         int reach) {
+__device__ __forceinline__ void convolve(float (&out)[4], const float (&window)[kTaps][4],
+                                         const float4 (&w)[4], int reach) {
 #pragma unroll
   for (int c = 0; c < 4; ++c) {
     float sum = w[c].w * window[3][c];

@@ -69,12 +69,12 @@ unsigned alignment_of(const void* p) {
 
 std::string key_of(const MatrixProduct& p) {
   char text[200];
-  std::snprintf(text, sizeof text, "%c%c m%lld n%lld k%lld a%lld b%lld d%lld %s%s al%u,%u,%u", p.transpose_a ? 'T' : 'N',
-                p.transpose_b ? 'T' : 'N', static_cast<long long>(p.m), static_cast<long long>(p.n),
-                static_cast<long long>(p.k), static_cast<long long>(p.lda), static_cast<long long>(p.ldb),
-                static_cast<long long>(p.ldd), p.d_type == DType::f32 ? "f32" : "bf16",
-                p.c == nullptr ? "" : (p.c == p.d ? "+=" : "+c"), alignment_of(p.a), alignment_of(p.b),
-                alignment_of(p.d));
+  std::snprintf(text, sizeof text, "%c%c m%lld n%lld k%lld a%lld b%lld d%lld %s%s al%u,%u,%u",
+                p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', static_cast<long long>(p.m),
+                static_cast<long long>(p.n), static_cast<long long>(p.k), static_cast<long long>(p.lda),
+                static_cast<long long>(p.ldb), static_cast<long long>(p.ldd),
+                p.d_type == DType::f32 ? "f32" : "bf16", p.c == nullptr ? "" : (p.c == p.d ? "+=" : "+c"),
+                alignment_of(p.a), alignment_of(p.b), alignment_of(p.d));
   return text;
 }
 
@@ -100,8 +100,8 @@ struct CublasLt::Functions {
   int (*preference_destroy)(void*);
   int (*preference_set)(void*, int, const void*, size_t);
   int (*heuristic)(void*, void*, void*, void*, void*, void*, void*, int, Heuristic*, int*);
-  int (*matmul)(void*, void*, const void*, const void*, void*, const void*, void*, const void*, const void*, void*,
-                void*, void*, const Algorithm*, void*, size_t, cudaStream_t);
+  int (*matmul)(void*, void*, const void*, const void*, void*, const void*, void*, const void*, const void*,
+                void*, void*, void*, const Algorithm*, void*, size_t, cudaStream_t);
 };
 
 struct CublasLt::Plan {
@@ -165,8 +165,10 @@ CublasLt::Plan& CublasLt::plan(const MatrixProduct& p) {
   made->api = api_.get();
   check(api_->desc_create(&made->desc, kCompute32F, kReal32F), "cublasLtMatmulDescCreate");
   const int transposed = kTransposed;
-  if (p.transpose_a) check(api_->desc_set(made->desc, kDescTransA, &transposed, sizeof transposed), "transpose A");
-  if (p.transpose_b) check(api_->desc_set(made->desc, kDescTransB, &transposed, sizeof transposed), "transpose B");
+  if (p.transpose_a)
+    check(api_->desc_set(made->desc, kDescTransA, &transposed, sizeof transposed), "transpose A");
+  if (p.transpose_b)
+    check(api_->desc_set(made->desc, kDescTransB, &transposed, sizeof transposed), "transpose B");
   const auto layout = [&](void** out, int type, bool t, i64 rows, i64 cols, i64 ld) {
     check(api_->layout_create(out, type, t ? cols : rows, t ? rows : cols, ld), "cublasLtMatrixLayoutCreate");
   };
@@ -179,10 +181,12 @@ CublasLt::Plan& CublasLt::plan(const MatrixProduct& p) {
   return *(plans_[key] = std::move(made));
 }
 
-void CublasLt::run(const Plan& plan, const MatrixProduct& p, const void* algorithm, cudaStream_t stream) const {
+void CublasLt::run(const Plan& plan, const MatrixProduct& p, const void* algorithm,
+                   cudaStream_t stream) const {
   const float one = 1.0f, beta = p.c ? 1.0f : 0.0f;
-  const int status = api_->matmul(handle_, plan.desc, &one, p.a, plan.a, p.b, plan.b, &beta, p.c ? p.c : p.d, plan.d, p.d,
-                                  plan.d, static_cast<const Algorithm*>(algorithm), workspace_, workspace_bytes_, stream);
+  const int status =
+      api_->matmul(handle_, plan.desc, &one, p.a, plan.a, p.b, plan.b, &beta, p.c ? p.c : p.d, plan.d, p.d,
+                   plan.d, static_cast<const Algorithm*>(algorithm), workspace_, workspace_bytes_, stream);
   check(status, ("cublasLtMatmul " + key_of(p)).c_str());
 }
 
@@ -263,7 +267,8 @@ void CublasLt::multiply(const MatrixProduct& product, cudaStream_t stream) {
 
 void CublasLt::load_choices(const std::string& gpu_name) {
   std::string name = "gemm-" + std::to_string(api_->version()) + "-" + gpu_name + ".txt";
-  std::replace_if(name.begin(), name.end(), [](char c) { return c == ' ' || c == '/'; }, '-');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == ' ' || c == '/'; }, '-');
   choices_file_ = (choices_folder() / name).string();
   std::ifstream in(choices_file_);
   for (std::string line; std::getline(in, line);) {

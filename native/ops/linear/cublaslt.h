@@ -1,8 +1,10 @@
-// cuBLASLt, opened at run time (no header of it is needed to build), and the choice of an algorithm per product.
+// cuBLASLt, opened at run time (no header of it is needed to build), and the choice of an algorithm per
+// product.
 //
-// A product is column-major C-style cuBLAS: D[m,n] = op(A) op(B) + beta C, A and B bf16, sums in fp32. The algorithm for
-// a product is found once: the heuristic's first 16 are timed on the buffers in hand, and the fastest is written to a
-// file named after the library's version and the GPU, so that later runs give the same bits.
+// A product is column-major C-style cuBLAS: D[m,n] = op(A) op(B) + beta C, A and B bf16, sums in fp32. The
+// algorithm for a product is found once: the heuristic's first 16 are timed on the buffers in hand, and the
+// fastest is written to a file named after the library's version and the GPU, so that later runs give the
+// same bits.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -38,7 +40,8 @@ class CublasLt {
   std::string description() const;  // "cuBLASLt 130100 (/path/libcublasLt.so.13)"
   void set_workspace(void* p, size_t bytes);
   bool has_algorithm(const MatrixProduct& product) const;
-  // Times candidates by running the product; with C == D (accumulation) takes the one of the same product without C.
+  // Times candidates by running the product; with C == D (accumulation) takes the one of the same product
+  // without C.
   void choose_algorithm(const MatrixProduct& product, cudaStream_t stream);
   void multiply(const MatrixProduct& product, cudaStream_t stream);  // chooses first where needed
 

@@ -22,8 +22,10 @@ __global__ void __launch_bounds__(kThreads)
     for (int i = threadIdx.x; i < kTile * kDepth; i += kThreads) {
       const int row = i / kDepth, depth = i % kDepth;
       const bool inside = k0 + depth < k;
-      at[depth][row] = inside && m0 + row < m ? __bfloat162float(a.p[(m0 + row) * a.row + (k0 + depth) * a.k]) : 0.0f;
-      bt[depth][row] = inside && n0 + row < n ? __bfloat162float(b.p[(n0 + row) * b.row + (k0 + depth) * b.k]) : 0.0f;
+      at[depth][row] =
+          inside && m0 + row < m ? __bfloat162float(a.p[(m0 + row) * a.row + (k0 + depth) * a.k]) : 0.0f;
+      bt[depth][row] =
+          inside && n0 + row < n ? __bfloat162float(b.p[(n0 + row) * b.row + (k0 + depth) * b.k]) : 0.0f;
     }
     __syncthreads();
 #pragma unroll
@@ -51,7 +53,8 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void fill_random_kernel(bf16* p, i64 cols, i64 ld) {
   for (i64 i = threadIdx.x; i < cols; i += blockDim.x) {
     const std::uint64_t bits = mix64(blockIdx.x * 0x100000001ull + i + 1);
-    p[blockIdx.x * ld + i] = __float2bfloat16(static_cast<float>(static_cast<std::int32_t>(bits)) * 4.6566129e-10f);
+    p[blockIdx.x * ld + i] =
+        __float2bfloat16(static_cast<float>(static_cast<std::int32_t>(bits)) * 4.6566129e-10f);
   }
 }
 
@@ -62,11 +65,11 @@ void launch_matrix_product_reference(const MatrixProduct& p, cudaStream_t stream
   const Operand b{static_cast<const bf16*>(p.b), p.transpose_b ? 1 : p.ldb, p.transpose_b ? p.ldb : 1};
   const dim3 grid(ceil_div(p.m, kTile), ceil_div(p.n, kTile));
   if (p.d_type == DType::f32) {
-    matrix_product_kernel<<<grid, kThreads, 0, stream>>>(static_cast<float*>(p.d), static_cast<const float*>(p.c), p.ldd,
-                                                         a, b, p.m, p.n, p.k);
+    matrix_product_kernel<<<grid, kThreads, 0, stream>>>(
+        static_cast<float*>(p.d), static_cast<const float*>(p.c), p.ldd, a, b, p.m, p.n, p.k);
   } else {
-    matrix_product_kernel<<<grid, kThreads, 0, stream>>>(static_cast<bf16*>(p.d), static_cast<const bf16*>(p.c), p.ldd, a,
-                                                         b, p.m, p.n, p.k);
+    matrix_product_kernel<<<grid, kThreads, 0, stream>>>(
+        static_cast<bf16*>(p.d), static_cast<const bf16*>(p.c), p.ldd, a, b, p.m, p.n, p.k);
   }
   check_launch("linear (reference)");
 }

@@ -28,7 +28,8 @@ struct Factors {
   std::uint32_t key;
 };
 
-// p <- p (1 - lr wd) - lr (m / bias1) / (sqrt(v / bias2) + eps); 1 - lr wd itself would lose the digits of lr wd
+// p <- p (1 - lr wd) - lr (m / bias1) / (sqrt(v / bias2) + eps); 1 - lr wd itself would lose the digits of lr
+// wd
 __device__ __forceinline__ void update(float& p, float& m, float& v, float g, const Factors& f) {
   g *= f.grad_scale;
   m = f.betas.beta1 * m + f.betas.rest1 * g;
@@ -40,19 +41,25 @@ __device__ __forceinline__ void update(float& p, float& m, float& v, float g, co
 
 template <typename T>
 __device__ __forceinline__ void load_vector(float (&out)[8], const T* p) {
-  if constexpr (sizeof(T) == 4) load8f(out, p);
-  else load8(out, p);
+  if constexpr (sizeof(T) == 4)
+    load8f(out, p);
+  else
+    load8(out, p);
 }
 
 template <typename T, bool kStochastic>
 __device__ __forceinline__ T narrowed(float value, std::uint32_t random) {
-  if constexpr (sizeof(T) == 4) return value;
-  else if constexpr (kStochastic) return __ushort_as_bfloat16(round_stochastic(value, random));
-  else return __float2bfloat16(value);
+  if constexpr (sizeof(T) == 4)
+    return value;
+  else if constexpr (kStochastic)
+    return __ushort_as_bfloat16(round_stochastic(value, random));
+  else
+    return __float2bfloat16(value);
 }
 
 template <typename T, bool kStochastic>
-__device__ __forceinline__ void store_vector(T* p, const float (&v)[8], const std::uint32_t (&random)[8], int shift) {
+__device__ __forceinline__ void store_vector(T* p, const float (&v)[8], const std::uint32_t (&random)[8],
+                                             int shift) {
   if constexpr (sizeof(T) == 4) {
     reinterpret_cast<float4*>(p)[0] = make_float4(v[0], v[1], v[2], v[3]);
     reinterpret_cast<float4*>(p)[1] = make_float4(v[4], v[5], v[6], v[7]);
@@ -75,15 +82,18 @@ __device__ __forceinline__ void update_segment(const AdamSegment& s, i64 begin, 
   Param* param = static_cast<Param*>(s.param);
   const Grad* grad = static_cast<const Grad*>(s.grad);
   State *m = static_cast<State*>(s.m), *v = static_cast<State*>(s.v);
-  const size_t address = reinterpret_cast<size_t>(param) | reinterpret_cast<size_t>(grad) | reinterpret_cast<size_t>(m) |
-                         reinterpret_cast<size_t>(v) | reinterpret_cast<size_t>(s.master);
+  const size_t address = reinterpret_cast<size_t>(param) | reinterpret_cast<size_t>(grad) |
+                         reinterpret_cast<size_t>(m) | reinterpret_cast<size_t>(v) |
+                         reinterpret_cast<size_t>(s.master);
   const i64 vectors_end = (address & 15) == 0 ? begin + (end - begin) / 8 * 8 : begin;
 #pragma unroll 2
   for (i64 i = begin + threadIdx.x * 8; i < vectors_end; i += kThreads * 8) {
     float pv[8], gv[8], mv[8], vv[8];
     std::uint32_t random[8] = {};
-    if constexpr (kMaster) load8f(pv, s.master + i);
-    else load_vector(pv, param + i);
+    if constexpr (kMaster)
+      load8f(pv, s.master + i);
+    else
+      load_vector(pv, param + i);
     load_vector(gv, grad + i);
     load_vector(mv, m + i);
     load_vector(vv, v + i);
@@ -103,7 +113,7 @@ __device__ __forceinline__ void update_segment(const AdamSegment& s, i64 begin, 
     update(pv, mv, vv, static_cast<float>(grad[i]), f);
     const std::uint32_t random = kStochastic ? rounding_bits(f.key, s.rng_offset + i) : 0;
     if constexpr (kMaster) s.master[i] = pv;
-    param[i] = narrowed<Param, kStochastic && !kMaster>(pv, random);
+    param[i] = narrowed < Param, kStochastic && !kMaster > (pv, random);
     m[i] = narrowed<State, kStochastic>(mv, random >> 16);
     v[i] = narrowed<State, kStochastic>(vv, random);
   }
@@ -125,7 +135,8 @@ __global__ void __launch_bounds__(kThreads)
   f.step_size = scalars->lr / scalars->bias1;
   f.inv_sqrt_bias2 = 1.0f / sqrtf(scalars->bias2);
   f.key = rounding_key(scalars->seed, scalars->step);
-  update_segment<Param, Grad, State, kMaster, kStochastic>(segment, begin, min(segment.count, begin + kBlockElements), f);
+  update_segment<Param, Grad, State, kMaster, kStochastic>(segment, begin,
+                                                           min(segment.count, begin + kBlockElements), f);
 }
 
 using Kernel = void (*)(Segments, Betas, const StepScalars*, const StepResult*);
@@ -155,8 +166,8 @@ bool matches(const Variant& v, const AdamSegment& s, bool stochastic) {
 
 }  // namespace
 
-void launch_adamw(const std::vector<AdamSegment>& segments, const AdamConfig& config, const StepScalars* scalars,
-                  const StepResult* result, cudaStream_t stream) {
+void launch_adamw(const std::vector<AdamSegment>& segments, const AdamConfig& config,
+                  const StepScalars* scalars, const StepResult* result, cudaStream_t stream) {
   const bool stochastic = config.mode == OptimizerMode::bf16sr;
   const Betas betas{static_cast<float>(config.beta1), static_cast<float>(1.0 - config.beta1),
                     static_cast<float>(config.beta2), static_cast<float>(1.0 - config.beta2),
@@ -175,13 +186,15 @@ void launch_adamw(const std::vector<AdamSegment>& segments, const AdamConfig& co
       ++served;
       if (segment.count == 0) continue;
       batch.at[batch.count] = segment;
-      batch.first_block[batch.count + 1] = batch.first_block[batch.count] + ceil_div(segment.count, kBlockElements);
+      batch.first_block[batch.count + 1] =
+          batch.first_block[batch.count] + ceil_div(segment.count, kBlockElements);
       if (++batch.count == kSegmentsPerLaunch) flush();
     }
     flush();
   }
   if (served != segments.size()) {
-    throw EngineError("unsupported_optimizer", "adamw: a segment's parameter, gradient and state types go together in no kernel",
+    throw EngineError("unsupported_optimizer",
+                      "adamw: a segment's parameter, gradient and state types go together in no kernel",
                       "Use optimizer.mode master32 or bf16sr.");
   }
 }

@@ -22,8 +22,10 @@ __device__ float sum_of_squares(const T* grad, i64 count) {
 #pragma unroll 4
   for (i64 i = threadIdx.x; i < vectors; i += kThreads) {
     float v[8];
-    if constexpr (sizeof(T) == 4) load8f(v, grad + i * 8);
-    else load8(v, grad + i * 8);
+    if constexpr (sizeof(T) == 4)
+      load8f(v, grad + i * 8);
+    else
+      load8(v, grad + i * 8);
 #pragma unroll
     for (int c = 0; c < 8; ++c) sum += v[c] * v[c];
   }
@@ -34,7 +36,8 @@ __device__ float sum_of_squares(const T* grad, i64 count) {
   return sum;
 }
 
-__global__ void __launch_bounds__(kThreads) grad_square_kernel(float* partial, const __grid_constant__ Runs runs) {
+__global__ void __launch_bounds__(kThreads)
+    grad_square_kernel(float* partial, const __grid_constant__ Runs runs) {
   __shared__ float scratch[33];
   int s = 0;
   while (s + 1 < runs.segments && blockIdx.x >= runs.first_block[s + 1]) ++s;
@@ -71,8 +74,8 @@ size_t grad_norm_scratch_bytes(i64 elements, i64 segments) {
   return (elements / kBlockElements + segments) * sizeof(float);
 }
 
-void launch_grad_norm(StepResult* result, const std::vector<AdamSegment>& segments, const StepScalars* scalars,
-                      float* scratch, size_t scratch_bytes, cudaStream_t stream) {
+void launch_grad_norm(StepResult* result, const std::vector<AdamSegment>& segments,
+                      const StepScalars* scalars, float* scratch, size_t scratch_bytes, cudaStream_t stream) {
   i64 blocks = 0;
   for (size_t first = 0; first < segments.size(); first += kSegmentsPerLaunch) {
     Runs runs{};

@@ -25,8 +25,9 @@ TESSERA_HOST_DEVICE std::uint32_t rounding_key(std::uint32_t seed, std::int32_t 
   return static_cast<std::uint32_t>(mix64(both + 0x9e3779b97f4a7c15ull) >> 32);
 }
 
-// 32 bits for one element, by Wellons' two-round hash of low bias. Parameter and v take the lower half, m the upper, and
-// elements 2^32 apart share them: each rounding alone is unbiased, which is all that is asked of it.
+// 32 bits for one element, by Wellons' two-round hash of low bias. Parameter and v take the lower half, m the
+// upper, and elements 2^32 apart share them: each rounding alone is unbiased, which is all that is asked of
+// it.
 TESSERA_HOST_DEVICE std::uint32_t rounding_bits(std::uint32_t key, std::int64_t element) {
   std::uint32_t x = static_cast<std::uint32_t>(element) * 0x9e3779b9u + key;
   x = (x ^ (x >> 16)) * 0x7feb352du;
@@ -34,8 +35,8 @@ TESSERA_HOST_DEVICE std::uint32_t rounding_bits(std::uint32_t key, std::int64_t 
   return x ^ (x >> 16);
 }
 
-// fp32 bits whose upper half is the bf16 below or above the value, the nearer the likelier; random: its lower 16 bits
-// count. NaN and infinity stay what they are, and a finite value never becomes infinite.
+// fp32 bits whose upper half is the bf16 below or above the value, the nearer the likelier; random: its lower
+// 16 bits count. NaN and infinity stay what they are, and a finite value never becomes infinite.
 TESSERA_HOST_DEVICE std::uint32_t round_stochastic_bits(std::uint32_t bits, std::uint32_t random) {
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   const std::uint32_t kept = magnitude > 0x7f800000u ? bits | 0x400000u : bits;

@@ -3,11 +3,13 @@
 namespace tessera {
 namespace {
 
-// A row is owned by `team` threads (a warp, or the whole block); each holds up to kVecs vectors of 8 columns, strided by
-// the team. Rows of at most 1024 columns take one warp each, so that no barrier stands in their way.
+// A row is owned by `team` threads (a warp, or the whole block); each holds up to kVecs vectors of 8 columns,
+// strided by the team. Rows of at most 1024 columns take one warp each, so that no barrier stands in their
+// way.
 constexpr int kWarpRowMax = 1024;
-constexpr int kTeams = 8;             // warps, hence rows, of a block of the narrow kernel
-constexpr int kBackwardBlocks = 528;  // rows of dw partials: 4 blocks on each of an H200's 132 multiprocessors
+constexpr int kTeams = 8;  // warps, hence rows, of a block of the narrow kernel
+constexpr int kBackwardBlocks =
+    528;  // rows of dw partials: 4 blocks on each of an H200's 132 multiprocessors
 
 struct Plan {
   bool narrow;
@@ -64,7 +66,8 @@ __device__ __forceinline__ void unpack8(float (&out)[8], const uint4& raw) {
   load8(out, reinterpret_cast<const bf16*>(&raw));
 }
 
-// Sums of two values over the block, the same in every thread; sums: a pair a warp, not reused before another barrier.
+// Sums of two values over the block, the same in every thread; sums: a pair a warp, not reused before another
+// barrier.
 __device__ __forceinline__ float2 block_sum2(float2 v, float2* sums) {
   v.x = warp_sum(v.x);
   v.y = warp_sum(v.y);
@@ -79,12 +82,12 @@ __device__ __forceinline__ float2 block_sum2(float2 v, float2* sums) {
   return total;
 }
 
-// A block walks over rows b, b + grid, ...; a thread owns fixed columns, keeps their dw in registers and has the next
-// row's values in flight while it works on this one's.
+// A block walks over rows b, b + grid, ...; a thread owns fixed columns, keeps their dw in registers and has
+// the next row's values in flight while it works on this one's.
 template <int kVecs, bool kResidual>
 __global__ void __launch_bounds__(512)
-    rmsnorm_bwd_kernel(bf16* dx, float* partial, const bf16* dy, const bf16* x, const float* w, const bf16* dres,
-                       i64 rows, int H, float eps) {
+    rmsnorm_bwd_kernel(bf16* dx, float* partial, const bf16* dy, const bf16* x, const float* w,
+                       const bf16* dres, i64 rows, int H, float eps) {
   __shared__ float2 sums[2][16];
   const int threads = blockDim.x;
   float dw[kVecs][8] = {};
@@ -158,29 +161,33 @@ __global__ void __launch_bounds__(512)
 
 }  // namespace
 
-void launch_rmsnorm_fwd(bf16* y, const bf16* x, const float* w, i64 rows, i64 H, float eps, cudaStream_t stream) {
+void launch_rmsnorm_fwd(bf16* y, const bf16* x, const float* w, i64 rows, i64 H, float eps,
+                        cudaStream_t stream) {
   const Plan plan = plan_rows(H);
   const int h = static_cast<int>(H);
   if (plan.narrow) {
     rmsnorm_fwd_kernel<true, 4><<<ceil_div(rows, kTeams), kTeams * 32, 0, stream>>>(y, x, w, rows, h, eps);
   } else if (plan.vecs == 1) {
-    rmsnorm_fwd_kernel<false, 1><<<static_cast<unsigned>(rows), plan.team, 0, stream>>>(y, x, w, rows, h, eps);
+    rmsnorm_fwd_kernel<false, 1>
+        <<<static_cast<unsigned>(rows), plan.team, 0, stream>>>(y, x, w, rows, h, eps);
   } else {
-    rmsnorm_fwd_kernel<false, 2><<<static_cast<unsigned>(rows), plan.team, 0, stream>>>(y, x, w, rows, h, eps);
+    rmsnorm_fwd_kernel<false, 2>
+        <<<static_cast<unsigned>(rows), plan.team, 0, stream>>>(y, x, w, rows, h, eps);
   }
   check_launch("rmsnorm_fwd");
 }
 
 size_t rmsnorm_bwd_scratch_bytes(i64 H) { return size_t{kBackwardBlocks} * H * sizeof(float); }
 
-void launch_rmsnorm_bwd(bf16* dx, float* dw, const bf16* dy, const bf16* x, const float* w, const bf16* dres, i64 rows,
-                        i64 H, float eps, float* scratch, cudaStream_t stream) {
+void launch_rmsnorm_bwd(bf16* dx, float* dw, const bf16* dy, const bf16* x, const float* w, const bf16* dres,
+                        i64 rows, i64 H, float eps, float* scratch, cudaStream_t stream) {
   plan_rows(H);
   const int vecs = H <= 4096 ? 1 : 2;
   const int threads = static_cast<int>(ceil_div(H, 8 * vecs * 32)) * 32;
   const auto kernel = vecs == 1 ? (dres ? rmsnorm_bwd_kernel<1, true> : rmsnorm_bwd_kernel<1, false>)
                                 : (dres ? rmsnorm_bwd_kernel<2, true> : rmsnorm_bwd_kernel<2, false>);
-  kernel<<<kBackwardBlocks, threads, 0, stream>>>(dx, scratch, dy, x, w, dres, rows, static_cast<int>(H), eps);
+  kernel<<<kBackwardBlocks, threads, 0, stream>>>(dx, scratch, dy, x, w, dres, rows, static_cast<int>(H),
+                                                  eps);
   check_launch("rmsnorm_bwd");
   launch_reduce_partials(dw, scratch, kBackwardBlocks, H, stream);
 }

@@ -26,7 +26,8 @@ void launch_gather_rows(bf16* dst, const bf16* src, const i32* row, i64 rows, i6
   check_launch("gather_rows");
 }
 
-void launch_scatter_rows(bf16* dst, const bf16* src, const i32* row, i64 rows, i64 T, i64 H, cudaStream_t stream) {
+void launch_scatter_rows(bf16* dst, const bf16* src, const i32* row, i64 rows, i64 T, i64 H,
+                         cudaStream_t stream) {
   require_size(H % 8 == 0, "hidden_size", H, "multiples of 8");
   check_cuda(cudaMemsetAsync(dst, 0, T * H * sizeof(bf16), stream), "scatter_rows");
   scatter_rows_kernel<<<static_cast<unsigned>(rows), 128, 0, stream>>>(dst, src, row, H);

@@ -17,8 +17,8 @@ __global__ void swiglu_fwd_kernel(bf16* act, const bf16* gu, unsigned vectors, u
   store8(act + t * I + col, up);
 }
 
-__global__ void swiglu_bwd_kernel(bf16* dgu, bf16* act_out, const bf16* dact, const bf16* gu, unsigned vectors,
-                                  unsigned per_row) {
+__global__ void swiglu_bwd_kernel(bf16* dgu, bf16* act_out, const bf16* dact, const bf16* gu,
+                                  unsigned vectors, unsigned per_row) {
   const unsigned i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= vectors) return;
   const i64 t = i / per_row, col = i % per_row * 8, I = i64{per_row} * 8;
@@ -55,7 +55,8 @@ void launch_swiglu_fwd(bf16* act, const bf16* gu, i64 T, i64 I, cudaStream_t str
   check_launch("swiglu_fwd");
 }
 
-void launch_swiglu_bwd(bf16* dgu, bf16* act_out, const bf16* dact, const bf16* gu, i64 T, i64 I, cudaStream_t stream) {
+void launch_swiglu_bwd(bf16* dgu, bf16* act_out, const bf16* dact, const bf16* gu, i64 T, i64 I,
+                       cudaStream_t stream) {
   const unsigned vectors = count_vectors(T, I);
   swiglu_bwd_kernel<<<ceil_div(vectors, kThreads), kThreads, 0, stream>>>(dgu, act_out, dact, gu, vectors,
                                                                           static_cast<unsigned>(I / 8));

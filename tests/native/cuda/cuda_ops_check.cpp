@@ -1,6 +1,7 @@
-// Compares every CUDA operation with the CPU backend's on bf16-rounded inputs (engine.md 8, levels 2 and 3): outputs are
-// NaN before each call, each call is made twice and must give the same bits. Prints one table; exits 1 on a failure.
-// Usage: cuda_ops_check [--device N] [NAME...]: only the groups named (norm, linear, gdn, attention, mlp, head, optimizer)
+// Compares every CUDA operation with the CPU backend's on bf16-rounded inputs (engine.md 8, levels 2 and 3):
+// outputs are NaN before each call, each call is made twice and must give the same bits. Prints one table;
+// exits 1 on a failure. Usage: cuda_ops_check [--device N] [NAME...]: only the groups named (norm, linear,
+// gdn, attention, mlp, head, optimizer)
 #include <functional>
 #include <iostream>
 #include <set>
@@ -12,7 +13,8 @@
 namespace tessera::check {
 namespace {
 
-// Outputs of one call: which tensor, under what name, how close (relative Frobenius), and whether it is accumulated into.
+// Outputs of one call: which tensor, under what name, how close (relative Frobenius), and whether it is
+// accumulated into.
 struct Output {
   const char* name;
   Tensor* tensor;
@@ -31,8 +33,10 @@ class OpsCheck {
     if (cpu_bytes > 0) cpu.set_workspace(cpu.allocate(cpu_bytes), cpu_bytes);
   }
 
-  // Runs `call` on both backends (the argument says which side's pointers to take), the GPU twice from the same state.
-  void check(const std::string& name, std::vector<Output> outputs, const std::function<void(Backend&, bool gpu)>& call) {
+  // Runs `call` on both backends (the argument says which side's pointers to take), the GPU twice from the
+  // same state.
+  void check(const std::string& name, std::vector<Output> outputs,
+             const std::function<void(Backend&, bool gpu)>& call) {
     try {
       std::vector<std::vector<std::uint8_t>> before, first;
       for (const Output& o : outputs) before.push_back(twin_.gpu_bytes(*o.tensor));
@@ -87,11 +91,12 @@ void OpsCheck::norms() {
   for (i64 H : {128, 1024, 2560, 4096, 5120}) {
     const i64 rows = 515;
     const std::string name = "H=" + std::to_string(H);
-    Tensor x = twin_.act(rows * H), w = twin_.f32(H, 0.3f), dy = twin_.act(rows * H), dres = twin_.act(rows * H);
-    Tensor y = twin_.out(rows * H), dx = twin_.out(rows * H), dw = twin_.accumulator(H), dx2 = twin_.out(rows * H);
-    check("rmsnorm_fwd " + name, {{"y", &y, 4e-3}}, [&](Backend& e, bool g) {
-      e.rmsnorm_fwd(at(y, g), at(x, g), f32_at(w, g), rows, H, 1e-6f);
-    });
+    Tensor x = twin_.act(rows * H), w = twin_.f32(H, 0.3f), dy = twin_.act(rows * H),
+           dres = twin_.act(rows * H);
+    Tensor y = twin_.out(rows * H), dx = twin_.out(rows * H), dw = twin_.accumulator(H),
+           dx2 = twin_.out(rows * H);
+    check("rmsnorm_fwd " + name, {{"y", &y, 4e-3}},
+          [&](Backend& e, bool g) { e.rmsnorm_fwd(at(y, g), at(x, g), f32_at(w, g), rows, H, 1e-6f); });
     check("rmsnorm_bwd " + name, {{"dx", &dx, 4e-3}, {"dw", &dw, 1e-3}}, [&](Backend& e, bool g) {
       e.rmsnorm_bwd(at(dx, g), f32_at(dw, g), at(dy, g), at(x, g), f32_at(w, g), at(dres, g), rows, H, 1e-6f);
     });
@@ -103,8 +108,10 @@ void OpsCheck::norms() {
 }
 
 void OpsCheck::products(const std::string& kernel) {
-  for (auto [T, N, K] : {std::array<i64, 3>{512, 1030, 128}, {512, 768, 128}, {448, 8224, 1024}, {1024, 1024, 3584}}) {
-    const std::string name = kernel + " " + std::to_string(T) + "x" + std::to_string(N) + "x" + std::to_string(K);
+  for (auto [T, N, K] :
+       {std::array<i64, 3>{512, 1030, 128}, {512, 768, 128}, {448, 8224, 1024}, {1024, 1024, 3584}}) {
+    const std::string name =
+        kernel + " " + std::to_string(T) + "x" + std::to_string(N) + "x" + std::to_string(K);
     Tensor x = twin_.act(T * K), w = twin_.act(N * K, 0.05f), res = twin_.act(T * N), dy = twin_.act(T * N);
     Tensor y = twin_.out(T * N), y2 = twin_.out(T * N), dx = twin_.out(T * K);
     Tensor dw = twin_.out(N * K, DType::f32), dwb = twin_.out(N * K);
@@ -127,7 +134,8 @@ void OpsCheck::products(const std::string& kernel) {
   }
 }
 
-void OpsCheck::delta_net_case(const std::string& name, const TwinBatch& b, const GdnShape& s, float gate_scale) {
+void OpsCheck::delta_net_case(const std::string& name, const TwinBatch& b, const GdnShape& s,
+                              float gate_scale) {
   const i64 T = b.cpu.T, P = s.proj_dim(), HV = s.value_heads, NC = b.cpu.num_chunk;
   std::vector<float> proj = twin_.normal(T * P, 1.0f);
   for (i64 t = 0; t < T; ++t) {
@@ -136,8 +144,9 @@ void OpsCheck::delta_net_case(const std::string& name, const TwinBatch& b, const
   Tensor pj = twin_.act(proj), conv = twin_.f32(s.conv_dim() * s.conv_taps, 0.4f);
   Tensor a_log = twin_.f32(HV, 0.7f, gate_scale > 1.0f ? 1.0f : 0.0f), dt = twin_.f32(HV, 0.5f);
   Tensor qkv = twin_.out(T * s.conv_dim());
-  check("gdn_prep_fwd " + name, {{"qkv", &qkv, 4e-3}},
-        [&](Backend& e, bool g) { e.gdn_prep_fwd(at(qkv, g), at(pj, g), f32_at(conv, g), g ? b.gpu : b.cpu, s); });
+  check("gdn_prep_fwd " + name, {{"qkv", &qkv, 4e-3}}, [&](Backend& e, bool g) {
+    e.gdn_prep_fwd(at(qkv, g), at(pj, g), f32_at(conv, g), g ? b.gpu : b.cpu, s);
+  });
   twin_.share(qkv);
 
   // Slots of chunks that are not used may hold anything: zeros on both sides before, and not looked at.
@@ -154,44 +163,55 @@ void OpsCheck::delta_net_case(const std::string& name, const TwinBatch& b, const
   Tensor o = twin_.out(T * s.values());
   Tensor state = twin_.act(std::vector<float>(NC * HV * s.key_dim * s.value_dim, 0.0f));
   check("gdn_fwd " + name, {{"o", &o, 1.5e-2}, {"state", &state, 1.5e-2}}, [&](Backend& e, bool g) {
-    e.gdn_fwd(at(o, g), at(state, g), at(qkv, g), f32_at(g_out, g), f32_at(beta, g), at(ar, g), g ? b.gpu : b.cpu, s);
+    e.gdn_fwd(at(o, g), at(state, g), at(qkv, g), f32_at(g_out, g), f32_at(beta, g), at(ar, g),
+              g ? b.gpu : b.cpu, s);
   });
   twin_.share(o), twin_.share(state);
 
   Tensor d_o = twin_.act(T * s.values());
-  Tensor dq = twin_.out(T * HV * s.key_dim), dk = twin_.out(T * HV * s.key_dim), dv = twin_.out(T * s.values());
+  Tensor dq = twin_.out(T * HV * s.key_dim), dk = twin_.out(T * HV * s.key_dim),
+         dv = twin_.out(T * s.values());
   Tensor d_gamma = twin_.f32(std::vector<float>(NC * HV * kChunk, 0.0f));
   Tensor d_beta = twin_.f32(std::vector<float>(NC * HV * kChunk, 0.0f));
   Tensor du = twin_.out(T * s.values()), ds = twin_.out(NC * HV * s.key_dim * s.value_dim);
   check("gdn_bwd " + name,
-        {{"dq", &dq, 1.5e-2}, {"dk", &dk, 1.5e-2}, {"dv", &dv, 1.5e-2}, {"d_gamma", &d_gamma, 1.5e-2},
+        {{"dq", &dq, 1.5e-2},
+         {"dk", &dk, 1.5e-2},
+         {"dv", &dv, 1.5e-2},
+         {"d_gamma", &d_gamma, 1.5e-2},
          {"d_beta", &d_beta, 1.5e-2}},
         [&](Backend& e, bool g) {
-          e.gdn_bwd(at(dq, g), at(dk, g), at(dv, g), f32_at(d_gamma, g), f32_at(d_beta, g), at(du, g), at(ds, g),
-                    at(d_o, g), at(qkv, g), f32_at(g_out, g), f32_at(beta, g), at(ar, g), at(state, g),
-                    g ? b.gpu : b.cpu, s);
+          e.gdn_bwd(at(dq, g), at(dk, g), at(dv, g), f32_at(d_gamma, g), f32_at(d_beta, g), at(du, g),
+                    at(ds, g), at(d_o, g), at(qkv, g), f32_at(g_out, g), f32_at(beta, g), at(ar, g),
+                    at(state, g), g ? b.gpu : b.cpu, s);
         });
   twin_.share(dq), twin_.share(dk), twin_.share(dv), twin_.share(d_gamma), twin_.share(d_beta);
 
   Tensor dproj = twin_.out(T * P);
-  Tensor d_conv = twin_.accumulator(s.conv_dim() * s.conv_taps), d_a = twin_.accumulator(HV), d_dt = twin_.accumulator(HV);
+  Tensor d_conv = twin_.accumulator(s.conv_dim() * s.conv_taps), d_a = twin_.accumulator(HV),
+         d_dt = twin_.accumulator(HV);
   check("gdn_prep_bwd " + name,
-        {{"dproj", &dproj, 4e-3}, {"d_conv_w", &d_conv, 1e-3}, {"d_a_log", &d_a, 1e-3}, {"d_dt_bias", &d_dt, 1e-3}},
+        {{"dproj", &dproj, 4e-3},
+         {"d_conv_w", &d_conv, 1e-3},
+         {"d_a_log", &d_a, 1e-3},
+         {"d_dt_bias", &d_dt, 1e-3}},
         [&](Backend& e, bool g) {
-          e.gdn_prep_bwd(at(dproj, g), f32_at(d_conv, g), f32_at(d_a, g), f32_at(d_dt, g), at(dq, g), at(dk, g),
-                         at(dv, g), f32_at(d_gamma, g), f32_at(d_beta, g), at(pj, g), at(qkv, g), f32_at(beta, g),
-                         f32_at(conv, g), f32_at(a_log, g), f32_at(dt, g), g ? b.gpu : b.cpu, s);
+          e.gdn_prep_bwd(at(dproj, g), f32_at(d_conv, g), f32_at(d_a, g), f32_at(d_dt, g), at(dq, g),
+                         at(dk, g), at(dv, g), f32_at(d_gamma, g), f32_at(d_beta, g), at(pj, g), at(qkv, g),
+                         f32_at(beta, g), f32_at(conv, g), f32_at(a_log, g), f32_at(dt, g), g ? b.gpu : b.cpu,
+                         s);
         });
 
-  Tensor w = twin_.f32(s.value_dim, 0.3f, 1.0f), y = twin_.out(T * s.values()), dy = twin_.act(T * s.values());
+  Tensor w = twin_.f32(s.value_dim, 0.3f, 1.0f), y = twin_.out(T * s.values()),
+         dy = twin_.act(T * s.values());
   Tensor d_o2 = twin_.out(T * s.values()), dz = twin_.out(T * P), dw = twin_.accumulator(s.value_dim);
   check("gated_norm_fwd " + name, {{"y", &y, 4e-3}}, [&](Backend& e, bool g) {
     e.gated_norm_fwd(at(y, g), at(o, g), at(pj, g), f32_at(w, g), T, s, 1e-6f);
   });
   check("gated_norm_bwd " + name, {{"d_o", &d_o2, 4e-3}, {"dproj.z", &dz, 4e-3}, {"dw", &dw, 1e-3}},
         [&](Backend& e, bool g) {
-          e.gated_norm_bwd(at(d_o2, g), at(dz, g), f32_at(dw, g), at(dy, g), at(o, g), at(pj, g), f32_at(w, g), T, s,
-                           1e-6f);
+          e.gated_norm_bwd(at(d_o2, g), at(dz, g), f32_at(dw, g), at(dy, g), at(o, g), at(pj, g),
+                           f32_at(w, g), T, s, 1e-6f);
         });
   twin_.clear();
 }
@@ -225,17 +245,21 @@ void OpsCheck::attention_case(const std::string& name, const TwinBatch& b, const
                        g ? b.gpu : b.cpu, s, 1e-6f);
   });
   twin_.share(q), twin_.share(k);
-  Tensor y = twin_.out(T * s.heads * D), o = twin_.out(T * s.heads * D), lse = twin_.out(s.heads * T, DType::f32);
-  check("attention_fwd " + name, {{"y", &y, 5e-3}, {"o", &o, 5e-3}, {"lse", &lse, 1e-3}}, [&](Backend& e, bool g) {
-    e.attention_fwd(at(y, g), at(o, g), f32_at(lse, g), at(q, g), at(k, g), at(pj, g), g ? b.gpu : b.cpu, s);
-  });
+  Tensor y = twin_.out(T * s.heads * D), o = twin_.out(T * s.heads * D),
+         lse = twin_.out(s.heads * T, DType::f32);
+  check("attention_fwd " + name, {{"y", &y, 5e-3}, {"o", &o, 5e-3}, {"lse", &lse, 1e-3}},
+        [&](Backend& e, bool g) {
+          e.attention_fwd(at(y, g), at(o, g), f32_at(lse, g), at(q, g), at(k, g), at(pj, g),
+                          g ? b.gpu : b.cpu, s);
+        });
   twin_.share(o), twin_.share(lse);
   Tensor dy = twin_.act(T * s.heads * D), dq = twin_.out(T * s.heads * D), dk = twin_.out(T * s.kv_heads * D);
-  Tensor dproj = twin_.out(T * P), sdo = twin_.out(T * s.heads * D), sdelta = twin_.out(s.heads * T, DType::f32);
+  Tensor dproj = twin_.out(T * P), sdo = twin_.out(T * s.heads * D),
+         sdelta = twin_.out(s.heads * T, DType::f32);
   check("attention_bwd " + name, {{"dq", &dq, 1e-2}, {"dk", &dk, 1e-2}, {"dproj gate, v", &dproj, 1e-2}},
         [&](Backend& e, bool g) {
-          e.attention_bwd(at(dq, g), at(dk, g), at(dproj, g), at(sdo, g), f32_at(sdelta, g), at(dy, g), at(o, g),
-                          f32_at(lse, g), at(q, g), at(k, g), at(pj, g), g ? b.gpu : b.cpu, s);
+          e.attention_bwd(at(dq, g), at(dk, g), at(dproj, g), at(sdo, g), f32_at(sdelta, g), at(dy, g),
+                          at(o, g), f32_at(lse, g), at(q, g), at(k, g), at(pj, g), g ? b.gpu : b.cpu, s);
         });
   twin_.share(dq), twin_.share(dk);
   Tensor dproj2 = twin_.out(T * P), dwq = twin_.accumulator(D), dwk = twin_.accumulator(D);
@@ -302,8 +326,8 @@ void OpsCheck::head() {
     const i32* label_gpu = nullptr;
     const i32* label_cpu = twin_.both<i32>(label, &label_gpu);
     std::vector<float> logits = twin_.normal(count * V, 3.0f);
-    logits[0] = 1000.0f;                                        // one row with a logit far above the others
-    for (i64 v = 0; v < V; ++v) logits[4 * V + v] = -1000.0f;   // one row of equal, very low logits
+    logits[0] = 1000.0f;                                       // one row with a logit far above the others
+    for (i64 v = 0; v < V; ++v) logits[4 * V + v] = -1000.0f;  // one row of equal, very low logits
     Tensor z = twin_.act(logits), z2 = twin_.act(logits);
     Tensor nll = twin_.out(count, DType::f32), nll2 = twin_.out(count, DType::f32);
     const std::string name = "cross_entropy V=" + std::to_string(V);
@@ -362,10 +386,12 @@ void OpsCheck::large_logits() {
   }
   report_.line("cross_entropy past 2^31 elements dz", got, want, 5e-3);
   const double loss_error = std::abs(got_nll[rows - 1] - (std::log(sum) - bf16_to_f32(raw[12345])));
-  const bool zeros = std::all_of(unsupervised.begin(), unsupervised.end(), [](std::uint16_t v) { return v == 0; });
+  const bool zeros =
+      std::all_of(unsupervised.begin(), unsupervised.end(), [](std::uint16_t v) { return v == 0; });
   report_.verdict("cross_entropy past 2^31 elements", loss_error < 1e-4 && zeros && got_nll[rows - 2] == 0.0f,
                   "nll off by " + std::to_string(loss_error));
-  for (void* p : {static_cast<void*>(z), static_cast<void*>(nll), static_cast<void*>(label_gpu)}) gpu.release(p);
+  for (void* p : {static_cast<void*>(z), static_cast<void*>(nll), static_cast<void*>(label_gpu)})
+    gpu.release(p);
 }
 
 // 100 steps against AdamW in double; bf16sr against its own arithmetic in fp32 with the same random bits.
@@ -375,17 +401,20 @@ void OpsCheck::adamw_case(OptimizerMode mode) {
   Backend& gpu = twin_.gpu();
   const DType state_type = stochastic ? DType::bf16 : DType::f32;
   Tensor p = twin_.act(count, 0.5f), master = twin_.f32(twin_.gpu_values(p));
-  Tensor m = stochastic ? twin_.act(std::vector<float>(count, 0.0f)) : twin_.f32(std::vector<float>(count, 0.0f));
-  Tensor v = stochastic ? twin_.act(std::vector<float>(count, 0.0f)) : twin_.f32(std::vector<float>(count, 0.0f));
+  Tensor m =
+      stochastic ? twin_.act(std::vector<float>(count, 0.0f)) : twin_.f32(std::vector<float>(count, 0.0f));
+  Tensor v =
+      stochastic ? twin_.act(std::vector<float>(count, 0.0f)) : twin_.f32(std::vector<float>(count, 0.0f));
   Tensor grad = twin_.f32(count, 3.0f);
   const i64 small = 131;  // an fp32 parameter, at an address that no vector fits
   Tensor sp = twin_.f32(small + 1), sm = twin_.f32(std::vector<float>(small + 1, 0.0f)),
          sv = twin_.f32(std::vector<float>(small + 1, 0.0f)), sg = twin_.f32(small + 1, 2.0f);
   const auto offset = [](const Tensor& t) { return static_cast<float*>(t.gpu) + 1; };
   const std::vector<AdamSegment> segments = {
-      {p.gpu, stochastic ? nullptr : static_cast<float*>(master.gpu), grad.gpu, m.gpu, v.gpu, count, DType::bf16,
-       DType::f32, state_type, 0.01f, 1000},
-      {offset(sp), nullptr, offset(sg), offset(sm), offset(sv), small, DType::f32, DType::f32, DType::f32, 0.0f, 50000}};
+      {p.gpu, stochastic ? nullptr : static_cast<float*>(master.gpu), grad.gpu, m.gpu, v.gpu, count,
+       DType::bf16, DType::f32, state_type, 0.01f, 1000},
+      {offset(sp), nullptr, offset(sg), offset(sm), offset(sv), small, DType::f32, DType::f32, DType::f32,
+       0.0f, 50000}};
   const AdamConfig config{0.9, 0.999, 1e-8, mode};
   auto* scalars = static_cast<StepScalars*>(gpu.allocate(sizeof(StepScalars)));
   auto* result = static_cast<StepResult*>(gpu.allocate(sizeof(StepResult)));
@@ -400,8 +429,13 @@ void OpsCheck::adamw_case(OptimizerMode mode) {
   double norm_error = 0.0;
   i64 apart = 0;
   for (int step = 1; step <= steps; ++step) {
-    StepScalars host{1e-3f, static_cast<float>(1 - std::pow(0.9, step)), static_cast<float>(1 - std::pow(0.999, step)),
-                     1.0f / 37, 1.0f, 99, step};
+    StepScalars host{1e-3f,
+                     static_cast<float>(1 - std::pow(0.9, step)),
+                     static_cast<float>(1 - std::pow(0.999, step)),
+                     1.0f / 37,
+                     1.0f,
+                     99,
+                     step};
     const StepResult zero{};
     gpu.copy_in(scalars, &host, sizeof host);
     gpu.copy_in(result, &zero, sizeof zero);
@@ -411,17 +445,20 @@ void OpsCheck::adamw_case(OptimizerMode mode) {
     double square = 0.0;
     for (double x : g) square += x * x;
     for (i64 i = 0; i < small; ++i) square += double(g_small[i + 1]) * g_small[i + 1];
-    const std::vector<float> before_p = twin_.gpu_values(p), before_m = twin_.gpu_values(m), before_v = twin_.gpu_values(v);
+    const std::vector<float> before_p = twin_.gpu_values(p), before_m = twin_.gpu_values(m),
+                             before_v = twin_.gpu_values(v);
     gpu.grad_norm(result, segments, scalars);
     gpu.adamw(segments, config, scalars, result);
     StepResult got;
     gpu.copy_out(&got, result, sizeof got);
     const double norm = std::sqrt(square) / 37, scale = std::min(1.0, 1.0 / (norm + 1e-6)) / 37;
-    norm_error = std::max(norm_error, std::abs(got.grad_norm - norm) / norm + std::abs(got.scale - scale) / scale);
+    norm_error =
+        std::max(norm_error, std::abs(got.grad_norm - norm) / norm + std::abs(got.scale - scale) / scale);
     const auto update = [&](double& pp, double& mm, double& vv, double gg, double decay) {
       mm = 0.9 * mm + 0.1 * gg * scale;
       vv = 0.999 * vv + 0.001 * gg * scale * gg * scale;
-      pp = pp * (1 - 1e-3 * decay) - 1e-3 * (mm / (1 - std::pow(0.9, step))) / (std::sqrt(vv / (1 - std::pow(0.999, step))) + 1e-8);
+      pp = pp * (1 - 1e-3 * decay) -
+           1e-3 * (mm / (1 - std::pow(0.9, step))) / (std::sqrt(vv / (1 - std::pow(0.999, step))) + 1e-8);
     };
     for (i64 i = 0; i < small; ++i) update(wsp[i], wsm[i], wsv[i], g_small[i + 1], 0.0);
     if (!stochastic) {
@@ -439,15 +476,17 @@ void OpsCheck::adamw_case(OptimizerMode mode) {
   const std::string name = stochastic ? "adamw bf16sr" : "adamw master32";
   report_.verdict("grad_norm " + name, norm_error < 1e-5, "relative error " + std::to_string(norm_error));
   if (stochastic) {
-    report_.verdict(name + " parameters", apart < count * steps / 500,
-                    std::to_string(apart) + " of " + std::to_string(count * steps) + " rounded to the other neighbour");
+    report_.verdict(
+        name + " parameters", apart < count * steps / 500,
+        std::to_string(apart) + " of " + std::to_string(count * steps) + " rounded to the other neighbour");
   } else {
     std::vector<float> want(wp.begin(), wp.end());
     report_.line(name + " master after 100 steps", twin_.gpu_values(master), want, 1e-6);
     report_.line(name + " bf16 parameter", twin_.gpu_values(p), want, 4e-3);
   }
   const std::vector<float> got_small = twin_.gpu_values(sp);
-  report_.line(name + " fp32 parameter, unaligned", {got_small.begin() + 1, got_small.end()}, {wsp.begin(), wsp.end()}, 1e-6);
+  report_.line(name + " fp32 parameter, unaligned", {got_small.begin() + 1, got_small.end()},
+               {wsp.begin(), wsp.end()}, 1e-6);
 
   // A NaN in one gradient: the step says so and nothing changes.
   std::vector<float> poisoned = twin_.gpu_values(grad);
@@ -458,7 +497,8 @@ void OpsCheck::adamw_case(OptimizerMode mode) {
   gpu.adamw(segments, config, scalars, result);
   StepResult got;
   gpu.copy_out(&got, result, sizeof got);
-  report_.verdict(name + " with a NaN gradient", got.finite == 0 && twin_.gpu_bytes(p) == before && twin_.gpu_bytes(v) == before_v,
+  report_.verdict(name + " with a NaN gradient",
+                  got.finite == 0 && twin_.gpu_bytes(p) == before && twin_.gpu_bytes(v) == before_v,
                   got.finite == 0 ? "refused, nothing changed" : "not noticed");
   gpu.release(scalars);
   gpu.release(result);
@@ -488,7 +528,8 @@ void OpsCheck::optimizer() {
 void OpsCheck::refusals() {
   const TwinBatch b = make_batch(twin_, kMixed, 100);
   const GdnShape small{1, 2, 16, 16, 4};
-  Tensor x = twin_.act(b.cpu.T * small.proj_dim()), y = twin_.out(b.cpu.T * small.conv_dim()), w = twin_.f32(4096);
+  Tensor x = twin_.act(b.cpu.T * small.proj_dim()), y = twin_.out(b.cpu.T * small.conv_dim()),
+         w = twin_.f32(4096);
   const auto refused = [&](const char* name, const std::function<void()>& call) {
     try {
       call();
@@ -513,13 +554,16 @@ int main(int argc, char** argv) {
     CudaOptions options;
     std::set<std::string> wanted;
     for (int i = 1; i < argc; ++i) {
-      if (std::string(argv[i]) == "--device" && i + 1 < argc) options.device = std::stoi(argv[++i]);
-      else wanted.insert(argv[i]);
+      if (std::string(argv[i]) == "--device" && i + 1 < argc)
+        options.device = std::stoi(argv[++i]);
+      else
+        wanted.insert(argv[i]);
     }
     const auto cpu = make_cpu_backend({});
     const auto gpu = make_cuda_backend(options);
     for (const KernelInfo& k : gpu->kernels({16, 32, 128, 128, 4}, {16, 4, 256, 64})) {
-      std::printf("%-18s %-14s %-12s %s\n", k.layer_kind.c_str(), k.operation.c_str(), k.tier.c_str(), k.reason.c_str());
+      std::printf("%-18s %-14s %-12s %s\n", k.layer_kind.c_str(), k.operation.c_str(), k.tier.c_str(),
+                  k.reason.c_str());
     }
     check::OpsCheck checks(*cpu, *gpu);
     const auto group = [&](const char* name, void (check::OpsCheck::*run)()) {

@@ -119,7 +119,8 @@ class Twin {
   std::mt19937 random_{20261130};
 };
 
-// A packed micro-batch on both backends. The lengths' sum is rounded up to 64 by a last, unsupervised sequence.
+// A packed micro-batch on both backends. The lengths' sum is rounded up to 64 by a last, unsupervised
+// sequence.
 struct TwinBatch {
   Batch cpu{}, gpu{};
   std::vector<i32> label;
@@ -144,7 +145,8 @@ inline TwinBatch make_batch(Twin& twin, std::vector<i32> lengths, i32 vocab) {
     }
     for (i32 i = 0; i < length; i += kChunk) {
       const i32 count = std::min(kChunk, length - i);
-      chunks.push_back({begin + i, count, static_cast<i32>(s), (i == 0 ? 1 : 0) | (i + count == length ? 2 : 0)});
+      chunks.push_back(
+          {begin + i, count, static_cast<i32>(s), (i == 0 ? 1 : 0) | (i + count == length ? 2 : 0)});
     }
     ranges.push_back({first, static_cast<i32>(chunks.size())});
     cu.push_back(begin + length);
@@ -157,7 +159,8 @@ inline TwinBatch make_batch(Twin& twin, std::vector<i32> lengths, i32 vocab) {
   for (i32 t = 0; t < total; ++t) order[t] = t;
   std::stable_sort(order.begin(), order.end(), [&](i32 a, i32 b) { return tok[a] < tok[b]; });
   for (i32 i = 0; i < total; ++i) {
-    if (i == 0 || tok[order[i]] != tok[order[i - 1]]) unique_id.push_back(tok[order[i]]), unique_ptr.push_back(i);
+    if (i == 0 || tok[order[i]] != tok[order[i - 1]])
+      unique_id.push_back(tok[order[i]]), unique_ptr.push_back(i);
     unique_pos.push_back(order[i]);
   }
   const i32 used = static_cast<i32>(unique_id.size());
@@ -166,7 +169,7 @@ inline TwinBatch make_batch(Twin& twin, std::vector<i32> lengths, i32 vocab) {
 
   TwinBatch b;
   b.label = label;
-  const auto put = [&](const auto& values, auto Batch::* field) {
+  const auto put = [&](const auto& values, auto Batch::*field) {
     using T = std::remove_const_t<std::remove_pointer_t<std::remove_reference_t<decltype(b.cpu.*field)>>>;
     const T* gpu = nullptr;
     b.cpu.*field = twin.both<T>(values, &gpu);
@@ -192,13 +195,15 @@ inline TwinBatch make_batch(Twin& twin, std::vector<i32> lengths, i32 vocab) {
   return b;
 }
 
-// The printed table: one line an output, ok where every element is finite and close, and a second run gave the same bits.
+// The printed table: one line an output, ok where every element is finite and close, and a second run gave
+// the same bits.
 class Report {
  public:
   void compare(Twin& twin, const std::string& name, const Tensor& t, double tolerance) {
     line(name, twin.gpu_values(t), twin.cpu_values(t), tolerance);
   }
-  void line(const std::string& name, const std::vector<float>& got, const std::vector<float>& want, double tolerance) {
+  void line(const std::string& name, const std::vector<float>& got, const std::vector<float>& want,
+            double tolerance) {
     double diff = 0.0, norm = 0.0, worst = 0.0;
     i64 bad = -1, nans = 0;
     for (size_t i = 0; i < got.size(); ++i) {
@@ -219,8 +224,9 @@ class Report {
     const double error = norm > 0.0 ? std::sqrt(diff / norm) : std::sqrt(diff);
     const bool ok = nans == 0 && error <= tolerance;
     char text[256];
-    std::snprintf(text, sizeof text, "error %.2e (limit %.0e)  largest %.2e at %lld of %zu%s", error, tolerance, worst,
-                  static_cast<long long>(bad), got.size(), nans ? ("  NOT FINITE: " + std::to_string(nans)).c_str() : "");
+    std::snprintf(text, sizeof text, "error %.2e (limit %.0e)  largest %.2e at %lld of %zu%s", error,
+                  tolerance, worst, static_cast<long long>(bad), got.size(),
+                  nans ? ("  NOT FINITE: " + std::to_string(nans)).c_str() : "");
     verdict(name, ok, text);
   }
   void verdict(const std::string& name, bool ok, const std::string& text) {
