@@ -11,7 +11,7 @@ import { fall } from './runText.ts';
 
 const prompt = 'How do I sharpen a chisel?';
 const answerTokens = 60;
-const measuredExamples = 48;
+const measuredExamples = 96;
 
 export interface FirstRun {
   run: RunSummary;

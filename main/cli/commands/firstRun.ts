@@ -32,7 +32,7 @@ const firstRecipe = {
   name: 'first run',
   evalShare: 0.1,
   packing: { strategy: 'best-fit', budget: 2048 },
-  epochs: 1,
+  epochs: 2,
   optimizer: { lr: 2e-3 },
   schedule: { kind: 'cosine', warmupSteps: 5 },
 };
