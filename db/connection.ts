@@ -54,9 +54,8 @@ export async function loadMigrations(folder: string = migrationsFolder): Promise
  * @throws {DatabaseFromFutureError} before anything is written
  */
 export function migrate(db: Db, migrations: Migration[], target = Infinity): void {
-  const known = migrations.at(-1)?.version ?? 0;
-  const version = () => db.pragma('user_version', { simple: true }) as number;
-  if (version() > known) throw new DatabaseFromFutureError(db.name, version(), known);
+  refuseFuture(db, migrations);
+  const version = () => versionOf(db);
   for (const migration of migrations) {
     if (migration.version <= version() || migration.version > target) continue;
     if (migration.movesData === true && version() > 0) copyBeside(db);
@@ -67,11 +66,17 @@ export function migrate(db: Db, migrations: Migration[], target = Infinity): voi
   }
 }
 
+const versionOf = (db: Db) => db.pragma('user_version', { simple: true }) as number;
+
+function refuseFuture(db: Db, migrations: Migration[]): void {
+  const known = migrations.at(-1)?.version ?? 0;
+  if (versionOf(db) > known) throw new DatabaseFromFutureError(db.name, versionOf(db), known);
+}
+
 function copyBeside(db: Db): void {
   if (db.memory) return;
   db.pragma('wal_checkpoint(TRUNCATE)');
-  const version = db.pragma('user_version', { simple: true }) as number;
-  const copy = `${db.name}.before-${String(version)}`;
+  const copy = `${db.name}.before-${String(versionOf(db))}`;
   if (!existsSync(copy)) copyFileSync(db.name, copy);
 }
 
@@ -84,6 +89,8 @@ export async function openDatabase(path: string, options: { target?: number } = 
   const migrations = await loadMigrations();
   const db = new Database(path);
   try {
+    // Before the journal mode: that is a write too.
+    refuseFuture(db, migrations);
     db.pragma('journal_mode = WAL');
     // WAL loses no committed transaction when the process dies; FULL would add a sync to each batch of metrics.
     db.pragma('synchronous = NORMAL');
