@@ -1,4 +1,4 @@
-import { accessSync, constants, mkdirSync, mkdtempSync } from 'node:fs';
+import { accessSync, constants, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { app } from 'electron';
@@ -6,6 +6,7 @@ import type { CoreState, MenuCommand } from './contract/host.ts';
 import type { CoreClient } from './contract/index.ts';
 import type { RunSummary } from './contract/runs.ts';
 import { defaultHome } from './core/home.ts';
+import { makeFolder } from './core/makeFolder.ts';
 import { createTopic, createValue, type Topic, type Value } from './observable.ts';
 import { openSettings, type Settings } from './settings.ts';
 
@@ -65,7 +66,7 @@ export function createAppContext(): AppContext {
 function windowFolder(home: string): string {
   const folder = join(home, 'window');
   try {
-    mkdirSync(folder, { recursive: true });
+    makeFolder(folder);
     accessSync(folder, constants.W_OK);
     return folder;
   } catch {

@@ -1,7 +1,8 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { z } from 'zod';
 import { themeChoice } from './contract/host.ts';
+import { makeFolder } from './core/makeFolder.ts';
 
 const rectangle = z.object({ x: z.number(), y: z.number(), width: z.number(), height: z.number() });
 const schema = z.object({
@@ -23,7 +24,7 @@ export function openSettings(path: string): Settings {
     update: (change) => {
       values = { ...values, ...change };
       try {
-        mkdirSync(dirname(path), { recursive: true });
+        makeFolder(dirname(path));
         writeFileSync(`${path}.new`, JSON.stringify(values, null, 2));
         renameSync(`${path}.new`, path);
       } catch (error) {
