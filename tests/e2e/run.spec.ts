@@ -1,0 +1,69 @@
+import {
+  coreOf,
+  drawnLine,
+  expect,
+  show,
+  startRun,
+  test,
+  untilGone,
+  untilReady,
+  untilStatus,
+  untilStep,
+} from './fixture.ts';
+
+test('a run is followed live, stopped, and found again after a restart', async ({ home, open }) => {
+  const first = await open();
+  await untilReady(first.page);
+  const core = await coreOf(home);
+  const run = await startRun(core, { steps: 4000 });
+
+  const strip = first.page.getByRole('contentinfo', { name: 'Status' });
+  await expect(strip).toContainText('night shift');
+  await strip.getByRole('link', { name: /night shift/ }).click();
+  await expect(first.page.getByRole('heading', { name: 'night shift' })).toBeVisible();
+  await untilStep(core, run.id, 3);
+  const loss = first.page.locator('section.pn', { hasText: 'nats per supervised token' }).locator('.cv');
+  const points = async () => Number(await loss.getAttribute('data-points'));
+  await expect.poll(points).toBeGreaterThanOrEqual(3);
+  const before = await points();
+  await expect.poll(points).toBeGreaterThan(before);
+  await expect
+    .poll(async () => (await drawnLine(first.page, 'nats per supervised token', 'c1')).columns)
+    .toBeGreaterThan(1);
+
+  await first.page.getByRole('button', { name: 'Stop and save' }).click();
+  await untilStatus(core, run.id, 'stopped');
+  await expect(first.page.getByRole('button', { name: 'Resume' })).toBeVisible();
+  const { run: stopped } = await core.call('runs:show', { id: run.id });
+  expect(stopped.checkpointStep).toBe(stopped.steps);
+  core.close();
+  await first.app.close();
+  await untilGone(home);
+
+  const second = await open();
+  await expect(second.page.getByRole('heading', { name: 'night shift' })).toBeVisible();
+  await show(second.page, '/runs');
+  const row = second.page.getByRole('row', { name: /night shift/ });
+  await expect(row).toContainText('stopped');
+  await expect(row).toContainText(String(stopped.steps));
+});
+
+test('a finished run draws its whole curve', async ({ home, open }) => {
+  const { page } = await open();
+  await untilReady(page);
+  const core = await coreOf(home);
+  const run = await startRun(core, { name: 'short', steps: 24 });
+  await untilStatus(core, run.id, 'completed');
+  await show(page, `/runs/${run.id}`);
+  await expect(page.locator('header.top')).toContainText('finished');
+  await expect(
+    page.locator('section.pn', { hasText: 'nats per supervised token' }).locator('.cv'),
+  ).toHaveAttribute('data-points', '24');
+  // The line crosses most of the panel and is no flat one: the loss falls.
+  const drawn = () => drawnLine(page, 'nats per supervised token', 'c1');
+  await expect.poll(async () => (await drawn()).columns).toBeGreaterThan(400);
+  expect((await drawn()).span).toBeGreaterThan(40);
+  const { run: detail } = await core.call('runs:show', { id: run.id });
+  expect(detail.lastLoss!).toBeLessThan(detail.firstLoss!);
+  core.close();
+});
