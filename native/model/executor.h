@@ -60,7 +60,6 @@ class Executor {
   i64 kernels_launched() const { return kernels_launched_; }  // by graphs, so far; 0 on backends without
 
   // ---- for verification and diagnosis; these synchronize
-  // --------------------------------------------------------
   std::vector<float> logits(std::span<const Sequence> sequences);  // [T, V] of a forward pass
   std::vector<float> losses() const;          // [T] of the last micro-batch (compaction off)
   std::vector<float> input_gradient() const;  // [T, H] of the last micro-batch

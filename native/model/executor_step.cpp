@@ -7,7 +7,6 @@
 namespace tessera {
 
 // ---- forward
-// ---------------------------------------------------------------------------------------------------
 
 void Executor::forward(const Batch& b) {
   backend_.scope("forward", -1);
@@ -68,7 +67,6 @@ void Executor::gate_up(i64 l, const LayerBuffers& s, i64 T) {
 }
 
 // ---- head and loss
-// -----------------------------------------------------------------------------------------------
 
 // Logits exist for head_rows rows at a time. Gradients are those of the un-normalised loss sum: the division
 // by the step's supervised tokens is applied once, in the update.
@@ -102,7 +100,6 @@ void Executor::head(const Batch& b, bool train, bool accumulate) {
 }
 
 // ---- backward
-// --------------------------------------------------------------------------------------------------
 
 void Executor::weight_gradient(i64 offset, const Act* dy, const Act* x, i64 T, i64 N, i64 K,
                                bool accumulate) {

@@ -12,8 +12,9 @@
 //
 // Types
 //   Act*   activations in the backend's own element type (act_dtype(): fp32 on cpu, bf16 on cuda), row-major
-//   Wgt*   matrices in the backend's weight type (weight_dtype()); vectors, conv taps, A_log, dt_bias are
-//   always fp32 f32    statistics, gates, gradients of weights
+//   Wgt*   matrices in the backend's weight type (weight_dtype()); the small parameters are fp32
+//   f32    statistics, gates, gradients of weights
+//
 // Contract marks: "=" the output is overwritten, "+=" the output is accumulated into (in a fixed order; no
 // atomics). Padding positions belong to an ordinary sequence with label -100; kernels do not know them.
 #pragma once
@@ -175,7 +176,7 @@ class Backend {
   virtual ~Backend() = default;
 
   // ---- identity and memory
-  // -------------------------------------------------------------------------------------
+
   virtual std::string name() const = 0;  // "cpu", "cuda:0"
   virtual DType act_dtype() const = 0;
   virtual DType weight_dtype() const = 0;
@@ -221,7 +222,7 @@ class Backend {
   virtual size_t memory_used() const { return 0; }  // bytes in use on the device, by everyone; 0: unknown
 
   // ---- embedding, norm, matrix products
-  // ---------------------------------------------------------------------------
+
   virtual void embedding_fwd(Act* x, const Wgt* table, const Batch& b, i64 H) = 0;  // x =
   virtual void embedding_bwd(void* d_table, DType grad, const Act* dx, const Batch& b,
                              i64 H) = 0;  // d_table +=
@@ -239,8 +240,8 @@ class Backend {
                                  bool accumulate) = 0;
 
   // ---- gated delta net
-  // ------------------------------------------------------------------------------------------- qkv[T,CQ] =
-  // l2norm(silu(conv(proj.qkv))) for q and k heads, silu(conv) for v heads
+
+  // qkv[T,CQ] = l2norm(silu(conv(proj.qkv))) for q and k heads, silu(conv) for v heads
   virtual void gdn_prep_fwd(Act* qkv, const Act* proj, const float* conv_w, const Batch& b,
                             const GdnShape& s) = 0;
   // Gates g = inclusive cumulated log decay within the chunk, beta; and Ar = (I + strict_lower(beta k
@@ -268,7 +269,7 @@ class Backend {
                               const float* w, i64 T, const GdnShape& s, float eps) = 0;
 
   // ---- attention
-  // -------------------------------------------------------------------------------------------------
+
   // q[T,NH,D], k[T,NKV,D] = rope(norm(.)); rope f32 [max_pos, R] = (cos [R/2] | sin [R/2]); wq, wk
   // zero-centred [D]
   virtual void qk_norm_rope_fwd(Act* q, Act* k, const Act* proj, const float* wq, const float* wk,
@@ -287,7 +288,7 @@ class Backend {
                                 const Batch& b, const AttnShape& s, float eps) = 0;
 
   // ---- MLP, head
-  // -------------------------------------------------------------------------------------------------
+
   virtual void swiglu_fwd(Act* act, const Act* gu, i64 T, i64 I) = 0;  // gu[T,2I] = gate | up
   // dgu (may alias gu) =; act_out (may alias dact) = silu(g)*u, for the down projection's weight gradient
   virtual void swiglu_bwd(Act* dgu, Act* act_out, const Act* dact, const Act* gu, i64 T, i64 I) = 0;
@@ -302,7 +303,8 @@ class Backend {
                         i64 rows) = 0;  // result->loss_sum += sum(nll), fixed order
 
   // ---- optimizer
-  // ------------------------------------------------------------------------------------------------- Norm
+
+  // Norm
   // over all segments into result (grad_norm, scale, finite), then the update; nothing changes where not
   // finite.
   virtual void grad_norm(StepResult* result, const std::vector<AdamSegment>& segments,

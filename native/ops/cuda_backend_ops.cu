@@ -103,7 +103,6 @@ std::vector<KernelInfo> CudaBackend::kernels(const GdnShape& gdn, const AttnShap
 }
 
 // ---- embedding, norm, matrix products
-// -----------------------------------------------------------------------------
 
 void CudaBackend::embedding_fwd(Act* x, const Wgt* table, const Batch& b, i64 H) {
   run("embedding_fwd", {0.0, 4.0 * b.T * H},
@@ -169,7 +168,6 @@ void CudaBackend::linear_bwd_weight(void* dw, DType grad, const Act* dy, const A
 }
 
 // ---- gated delta net
-// ------------------------------------------------------------------------------------------------
 
 void CudaBackend::gdn_prep_fwd(Act* qkv, const Act* proj, const float* conv_w, const Batch& b,
                                const GdnShape& s) {
@@ -231,7 +229,6 @@ void CudaBackend::gated_norm_bwd(Act* d_o, Act* dproj, float* dw, const Act* dy,
 }
 
 // ---- attention
-// ------------------------------------------------------------------------------------------------------
 
 void CudaBackend::qk_norm_rope_fwd(Act* q, Act* k, const Act* proj, const float* wq, const float* wk,
                                    const float* rope, const Batch& b, const AttnShape& s, float eps) {
@@ -269,7 +266,6 @@ void CudaBackend::qk_norm_rope_bwd(Act* dproj, float* dwq, float* dwk, const Act
 }
 
 // ---- MLP, head
-// ------------------------------------------------------------------------------------------------------
 
 void CudaBackend::swiglu_fwd(Act* out, const Act* gu, i64 T, i64 I) {
   run("swiglu_fwd", {0.0, 6.0 * T * I}, [&] { launch_swiglu_fwd(act(out), act(gu), T, I, stream_); });
@@ -301,7 +297,6 @@ void CudaBackend::loss_sum(StepResult* result, const float* nll, i64 rows) {
 }
 
 // ---- optimizer
-// ------------------------------------------------------------------------------------------------------
 
 void CudaBackend::grad_norm(StepResult* result, const std::vector<AdamSegment>& segments,
                             const StepScalars* scalars) {

@@ -39,7 +39,6 @@ void launch_reduce_partials(float* out, const float* partial, i64 rows, i64 cols
 #ifdef __CUDACC__
 
 // ---- vectors: N bf16 as floats
-// ----------------------------------------------------------------------------------
 
 // p: 16-byte aligned.
 __device__ __forceinline__ void load8(float (&out)[8], const bf16* p) {
@@ -95,7 +94,6 @@ __device__ __forceinline__ void load8f(float (&out)[8], const float* p) {
 }
 
 // ---- reductions
-// -------------------------------------------------------------------------------------------------
 
 // Sum over kLanes adjacent lanes, the same in each of them.
 template <int kLanes = 32>
@@ -128,7 +126,6 @@ __device__ __forceinline__ float block_sum(float v, float* scratch) {
 }
 
 // ---- functions
-// --------------------------------------------------------------------------------------------------
 
 // The special-function unit's 2^x and 1/x as they are, without the care for denormals that costs more than
 // they do.
