@@ -34,7 +34,7 @@ const maxColumns = 200;
  */
 export async function sampleRows(request: SampleRequest, signal: AbortSignal): Promise<RowSample> {
   const sample = new Sample(request);
-  for (const path of listDataFiles(request.paths)) {
+  for (const path of await listDataFiles(request.paths, signal)) {
     try {
       for await (const item of firstItems(path, request, signal)) {
         sample.add(item);

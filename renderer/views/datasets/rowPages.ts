@@ -1,8 +1,8 @@
 import { shallowRef, type ShallowRef } from 'vue';
 import type { RowPreview } from '../../../main/contract/datasets.ts';
 
-const pageRows = 100;
-const keptPages = 60;
+const pageRows = 50;
+const keptPages = 100;
 
 export interface RowPages {
   /** Grows with every page that arrives, for what draws the rows. */

@@ -120,6 +120,7 @@ describe('many examples', () => {
     expect(await find('🚲')).toEqual([0, 2]);
     expect(await find('LONG.')).toEqual([1]);
     expect(await find('<|im_end|>\n<|im_start|>user\nbye')).toEqual([]);
+    expect(await find('so long.<|IM_END|>')).toEqual([1]);
     expect(await find('nowhere')).toEqual([]);
   });
 });

@@ -17,8 +17,8 @@ describe('pages of rows', () => {
       fetchRows,
       () => undefined,
     );
-    pages.want(90, 130);
-    pages.want(95, 120);
+    pages.want(60, 130);
+    pages.want(65, 120);
     expect(pages.at(95)).toBeUndefined();
     await vi.waitFor(() => {
       expect(pages.version.value).toBe(2);
