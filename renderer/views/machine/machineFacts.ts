@@ -25,11 +25,13 @@ export function libraryRows(libraries: Record<string, unknown>): LibraryRow[] {
   return Object.entries(libraries).map(([name, entry]) => {
     const record =
       typeof entry === 'object' && entry !== null ? (entry as Record<string, unknown>) : { path: entry };
-    const path = [record.path, record.foundAt, record.file].find(
-      (value) => typeof value === 'string' && value !== '',
-    );
+    const path = firstText(record.path, record.foundAt, record.file);
     const isFound = record.found === true || (record.found === undefined && path !== undefined);
-    const reason = [record.reason, record.error].find((value) => typeof value === 'string');
-    return { name, isFound, where: isFound ? String(path ?? 'found') : String(reason ?? 'not found') };
+    const reason = firstText(record.reason, record.error);
+    return { name, isFound, where: isFound ? (path ?? 'found') : (reason ?? 'not found') };
   });
+}
+
+function firstText(...values: unknown[]): string | undefined {
+  return values.find((value): value is string => typeof value === 'string' && value !== '');
 }
