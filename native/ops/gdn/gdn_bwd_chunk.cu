@@ -25,6 +25,13 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 
+// Two blocks need 198 KB of shared memory on an SM: sm_90 and sm_100 have it. The others get the registers instead.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900 && __CUDA_ARCH__ / 100 != 10
+constexpr int kBlocksAnSm = 1;
+#else
+constexpr int kBlocksAnSm = 2;
+#endif
+
 // Shared memory, in bytes.
 constexpr int kK = 0;
 constexpr int kAr = kK + kTileBytes;  // Ar, then Ps
@@ -330,7 +337,7 @@ __device__ __forceinline__ void finish_gates(const Block& block, const Gradients
   out.d_gamma[at + 32] = dg[1];
 }
 
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, kBlocksAnSm)
     gdn_bwd_chunk_kernel(Args args, Gradients out, const bf16* d_o, const bf16* state) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const int thread = threadIdx.x, warp = thread / 32, head = blockIdx.x, chunk_index = blockIdx.y;
