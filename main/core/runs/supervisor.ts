@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import type { RunListRow } from '../../../db/queries/runs.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import type { Recipe } from '../../contract/recipe.ts';
@@ -118,6 +118,8 @@ export class RunSupervisor {
       await this.active.ended;
     } finally {
       data.release();
+      // What a benchmark trained is of no use; its measurements are in the history.
+      if (row.kind === 'benchmark') rmSync(row.folder, { recursive: true, force: true });
     }
   }
 
