@@ -304,8 +304,7 @@ class Backend {
 
   // ---- optimizer
 
-  // Norm
-  // over all segments into result (grad_norm, scale, finite), then the update; nothing changes where not
+  // Norm over all segments into result (grad_norm, scale, finite), then the update; nothing changes where not
   // finite.
   virtual void grad_norm(StepResult* result, const std::vector<AdamSegment>& segments,
                          const StepScalars* scalars) = 0;
