@@ -148,7 +148,7 @@ export function whyOf(
     return 'Marked as learned, but nothing stands before it to predict it from.';
   if (isSupervised)
     return `${learnedBecause[why]}${turn}. The span was marked while rendering, not found by searching.`;
-  return `${contextBecause(why, section.role)}${turn}.`;
+  return contextBecause(why, section.role, turn);
 }
 
 const learnedBecause: Record<WhyName, string> = {
@@ -164,13 +164,13 @@ const learnedBecause: Record<WhyName, string> = {
   other: 'Part of the text',
 };
 
-function contextBecause(why: WhyName, role: string): string {
-  if (why === 'header') return 'The header of the assistant’s message: the template writes it, not the model';
-  if (why === 'template') return 'The template’s own text: it is read, never predicted';
-  if (why === 'endOfTurn') return 'The end of a turn that is not learned';
+function contextBecause(why: WhyName, role: string, turn: string): string {
+  if (why === 'header') return `The header of an answer${turn}: the template writes it, not the model.`;
+  if (why === 'template') return `The template’s own text${turn}: read, never predicted.`;
+  if (why === 'endOfTurn') return `The end of a turn that is not learned${turn}.`;
   if (why === 'assistant' || why === 'reasoning' || why === 'toolCall')
-    return 'Said by the assistant, but left out by the supervision that was chosen';
-  return `Part of the ${role} message: it is read, never predicted`;
+    return `Said by the assistant${turn}, but left out by the supervision that was chosen.`;
+  return `Part of the ${role} message${turn}: read, never predicted.`;
 }
 
 function countOnes(marks: Uint8Array, from: number, to: number): number {
