@@ -13,7 +13,7 @@ export function engineBinary(env: NodeJS.ProcessEnv = process.env): string {
     if (existsSync(env.TESSERA_ENGINE)) return env.TESSERA_ENGINE;
     throw new TesseraError('noEngine', `TESSERA_ENGINE names ${env.TESSERA_ENGINE}, which is not there`);
   }
-  const places = [join(programRoot, 'build', file), join(programRoot, file), join(programRoot, '..', file)];
+  const places = [join(programRoot, 'build', file), join(programRoot, '..', 'engine', file)];
   const found = places.find((place) => existsSync(place));
   if (found !== undefined) return found;
   throw new TesseraError(
