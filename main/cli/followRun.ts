@@ -1,3 +1,4 @@
+import { TesseraError } from '../contract/errors.ts';
 import type { CoreClient } from '../contract/index.ts';
 import type { RunSummary, RunUpdate } from '../contract/runs.ts';
 import type { Invocation } from './command.ts';
@@ -59,6 +60,17 @@ export async function followRun(core: CoreClient, id: string, watcher: Watcher):
     signal.removeEventListener('abort', stop);
     progress.clear();
   }
+}
+
+/** @throws {TesseraError} `runFailed`: the command fails with its run */
+export function notFailed(run: RunSummary): RunSummary {
+  if (run.status !== 'failed') return run;
+  const message = `run ${run.name} (${run.id}) failed at step ${run.steps}: ${run.reason ?? 'for no known reason'}`;
+  throw new TesseraError(
+    'runFailed',
+    message,
+    `It goes on from its newest checkpoint with: tessera resume ${run.id}`,
+  );
 }
 
 function sentence(what: string): string {

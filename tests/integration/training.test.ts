@@ -151,6 +151,24 @@ describe('when something dies', { timeout: 120_000 }, () => {
     next.close();
   });
 
+  it('fails the attached command, and says how to go on', async () => {
+    const attached = tessera(shop, ['train', shop.recipe, '--set', 'steps=300', '--json']);
+    const core = await coreOf(shop);
+    const { runs } = await untilList(
+      core,
+      ({ runs: list }) => list[0]?.status === 'running' && list[0].steps >= 1,
+    );
+    const id = runs[0]?.id ?? '';
+    process.kill(enginePid(id), 'SIGKILL');
+    const { code, out } = await attached;
+    expect(code).toBe(1);
+    const { error } = JSON.parse(out) as { error: { code: string; message: string; hint: string } };
+    expect(error.code).toBe('runFailed');
+    expect(error.message).toContain('SIGKILL');
+    expect(error.hint).toContain(`tessera resume ${id}`);
+    core.close();
+  });
+
   it('goes on without the command that started it', async () => {
     const child = spawn(
       process.execPath,

@@ -1,5 +1,5 @@
 import { defineCommand } from '../command.ts';
-import { followRun } from '../followRun.ts';
+import { followRun, notFailed } from '../followRun.ts';
 import { runText } from '../runText.ts';
 
 export const command = defineCommand({
@@ -11,9 +11,7 @@ export const command = defineCommand({
     const core = await invocation.core();
     const { run } = await core.call('runs:resume', { id: invocation.positionals[0] ?? '' });
     if (invocation.options.detach) return { run };
-    const ended = await followRun(core, run.id, invocation);
-    if (ended.status === 'failed') invocation.setExitCode(1);
-    return { run: ended };
+    return { run: notFailed(await followRun(core, run.id, invocation)) };
   },
   text: runText,
 });

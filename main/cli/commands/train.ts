@@ -1,6 +1,6 @@
 import { loadRecipe } from '../../core/runs/recipe.ts';
 import { defineCommand } from '../command.ts';
-import { followRun } from '../followRun.ts';
+import { followRun, notFailed } from '../followRun.ts';
 import { preflightText } from '../preflightText.ts';
 import { runText } from '../runText.ts';
 import type { Preflight, RunSummary } from '../../contract/runs.ts';
@@ -42,9 +42,7 @@ export const command = defineCommand({
     }
     const { run } = await core.call('runs:create', { recipe }, call);
     if (options.detach) return { run };
-    const ended = await followRun(core, run.id, invocation);
-    if (ended.status === 'failed') invocation.setExitCode(1);
-    return { run: ended };
+    return { run: notFailed(await followRun(core, run.id, invocation)) };
   },
   text: (result) => ('run' in result ? runText(result) : preflightText(result)),
 });
