@@ -19,6 +19,7 @@ export async function recoverRuns(
   runs: RunQueries,
   series: SeriesQueries,
   { log, work }: CoreContext,
+  onRecovered: (id: string) => void,
 ): Promise<string[]> {
   const waiting = runs.withStatus('queued').map(({ id }) => id);
   const orphans = runs.withStatus('running', 'paused');
@@ -38,6 +39,7 @@ export async function recoverRuns(
     });
     updateTotals(row.id, runs, series);
     runs.addEvent(row.id, { atMs: Date.now(), step: checkpoint?.step ?? null, kind: 'coreDied', data: '{}' });
+    onRecovered(row.id);
   }
   done();
   return waiting;

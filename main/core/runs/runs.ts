@@ -46,7 +46,11 @@ export class Runs {
       openData: (recipe) => openRunData(datasets, recipe, backgroundCall),
     });
     context.onClose(() => this.supervisor.close());
-    void recoverRuns(this.queries, this.series, context).then((waiting) => {
+    // Windows may have read the history before its runs were accounted for.
+    const tell = (id: string) => {
+      this.supervisor.publishRun(id);
+    };
+    void recoverRuns(this.queries, this.series, context, tell).then((waiting) => {
       for (const id of waiting) this.supervisor.enqueue(id);
     });
   }

@@ -45,6 +45,12 @@ export class RunSupervisor {
     this.startNext();
   }
 
+  /** Tells who watches how a run is now. */
+  publishRun(id: string): void {
+    const row = this.stores.runs.get(id);
+    if (row !== undefined) this.updates.emit({ kind: 'run', run: summarise(row) });
+  }
+
   /** @throws {TesseraError} `runNotActive` */
   async command(row: RunListRow, command: EngineCommand): Promise<void> {
     if (this.active?.id === row.id) {
@@ -121,11 +127,6 @@ export class RunSupervisor {
       // What a benchmark trained is of no use; its measurements are in the history.
       if (row.kind === 'benchmark') rmSync(row.folder, { recursive: true, force: true });
     }
-  }
-
-  private publishRun(id: string): void {
-    const row = this.stores.runs.get(id);
-    if (row !== undefined) this.updates.emit({ kind: 'run', run: summarise(row) });
   }
 }
 
