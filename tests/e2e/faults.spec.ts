@@ -70,16 +70,25 @@ test('a page that crashes comes back, and its run goes on', async ({ home, open 
   const core = await coreOf(home);
   const run = await startRun(core, { steps: 4000 });
   await untilStep(core, run.id, 1);
-  await app.evaluate(({ BrowserWindow }) => {
-    BrowserWindow.getAllWindows()[0]?.webContents.forcefullyCrashRenderer();
-  });
+  // A page that is gone answers no script, ever: the next one is waited for before it is asked.
+  await app.evaluate(
+    ({ BrowserWindow }) =>
+      new Promise<void>((resolve) => {
+        const contents = BrowserWindow.getAllWindows()[0]!.webContents;
+        contents.once('render-process-gone', () => {
+          contents.once('did-finish-load', () => {
+            resolve();
+          });
+        });
+        contents.forcefullyCrashRenderer();
+      }),
+  );
   const rail = () =>
-    app.evaluate(({ BrowserWindow }) => {
-      const contents = BrowserWindow.getAllWindows()[0]?.webContents;
-      // A page that is gone answers no script, ever.
-      if (contents === undefined || contents.isCrashed() || contents.isLoading()) return '';
-      return contents.executeJavaScript('document.querySelector("footer.status")?.textContent');
-    });
+    app.evaluate(({ BrowserWindow }) =>
+      BrowserWindow.getAllWindows()[0]!.webContents.executeJavaScript(
+        'document.querySelector("footer.status")?.textContent',
+      ),
+    );
   await expect.poll(rail).toContain('night shift');
   const before = (await core.call('runs:show', { id: run.id })).run.steps;
   await untilStep(core, run.id, before + 1);
