@@ -38,15 +38,6 @@ if (work === undefined) throw new Error('usage: teachModel.ts WORK-FOLDER [--eng
 const engine = options.engine ?? join(root, 'build', 'tessera-engine');
 const at = (...names: string[]) => join(work, ...names);
 
-interface EngineEvent {
-  event: string;
-  step: number;
-  steps: number;
-  loss: number;
-  message?: string;
-  reason?: string;
-}
-
 interface Curve {
   step: number;
   loss?: number;

@@ -25,7 +25,8 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 
-// Two blocks need 198 KB of shared memory on an SM: sm_90 and sm_100 have it. The others get the registers instead.
+// Two blocks need 198 KB of shared memory on an SM: sm_90 and sm_100 have it. The others get the registers
+// instead.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900 && __CUDA_ARCH__ / 100 != 10
 constexpr int kBlocksAnSm = 1;
 #else

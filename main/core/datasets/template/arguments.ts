@@ -1,6 +1,5 @@
 /** Binds the arguments of a call to the parameters of a function written in Python. */
 import { typeError } from './errors.ts';
-import { Undefined } from './values.ts';
 import type { Kwargs, Value } from './values.ts';
 
 /**
@@ -32,7 +31,3 @@ export function bind(
 }
 
 export const NO_KWARGS: Kwargs = new Map();
-
-function isMissing(value: Value | undefined): value is undefined | null | Undefined {
-  return value === undefined || value === null;
-}
