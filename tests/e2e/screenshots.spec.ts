@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { copyFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { coreOf, expect, root, sample, show, startRun, test, untilReady } from './fixture.ts';
 
@@ -14,7 +14,10 @@ test('every view, in both themes', async ({ home, open }) => {
   const { page } = await open();
   await untilReady(page);
   const core = await coreOf(home);
-  const { dataset } = await core.call('datasets:import', { paths: [sample], name: 'workshop chats' });
+  // Pictures show no folder of whoever takes them.
+  const chats = join(home, 'chats.jsonl');
+  copyFileSync(sample, chats);
+  const { dataset } = await core.call('datasets:import', { paths: [chats], name: 'workshop chats' });
   const packed = await startRun(core, {
     name: 'packed',
     evalShare: 0.1,
