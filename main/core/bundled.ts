@@ -9,7 +9,9 @@ const assets = join(programRoot, 'assets');
 export function bundled(): { model: string; samples: string } {
   const models = join(assets, 'models');
   const name = existsSync(models)
-    ? readdirSync(models).find((entry) => existsSync(join(models, entry, 'config.json')))
+    ? readdirSync(models)
+        .sort()
+        .find((entry) => existsSync(join(models, entry, 'config.json')))
     : undefined;
   if (name === undefined) {
     throw new TesseraError(

@@ -9,14 +9,14 @@ import { parseArgs } from 'node:util';
 import { Tokenizer } from 'tokenizers';
 import { TokenCache } from '../../main/core/datasets/cache/tokenCache.ts';
 import { runInThread } from '../../main/core/datasets/importThread.ts';
-import { bundledModel } from '../../main/core/datasets/modelFolder.ts';
+import { bundled } from '../../main/core/bundled.ts';
 import { defaultReadOptions, defaultTokenOptions } from '../../main/core/datasets/options.ts';
 import { hashFile } from '../../main/core/datasets/readers/source.ts';
 
 const { positionals, values } = parseArgs({ allowPositionals: true, options: { model: { type: 'string' } } });
 const [path] = positionals;
 if (path === undefined) throw new Error('usage: import.ts FILE [--model DIR]');
-const modelDir = values.model ?? bundledModel();
+const modelDir = values.model ?? bundled().model;
 const home = mkdtempSync(join(tmpdir(), 'tessera-bench-'));
 const cacheDir = join(home, 'cache');
 

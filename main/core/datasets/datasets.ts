@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { TesseraError } from '../../contract/errors.ts';
+import { bundled } from '../bundled.ts';
 import type { CallContext } from '../../contract/channel.ts';
 import {
   countDatasetsOfCache,
@@ -17,7 +18,7 @@ import { readManifest, type CacheManifest } from './cache/tokenCache.ts';
 import { downloadFromHub, hubAccess, parseHubName } from './hub.ts';
 import { skippedName, type ImportJob, type JobFile } from './importJob.ts';
 import { runInThread } from './importThread.ts';
-import { bundledModel, hashParts, hashTemplates, readModelFolder } from './modelFolder.ts';
+import { hashParts, hashTemplates, readModelFolder } from './modelFolder.ts';
 import type { ReadOptions, TokenOptions } from './options.ts';
 import { readSkipped, type SkippedRow } from './problems.ts';
 import { describeFileError, listDataFiles } from './readers/files.ts';
@@ -212,7 +213,7 @@ export class Datasets {
 
 /** The model that a request names, else the bundled one. */
 export function modelDirOf(model: string | undefined): string {
-  return model === undefined || model === 'bundled' ? bundledModel() : model;
+  return model === undefined || model === 'bundled' ? bundled().model : model;
 }
 
 async function hashFiles(paths: string[], call: CallContext): Promise<JobFile[]> {

@@ -51,20 +51,6 @@ export function readModelFolder(path: string): ModelFolder {
   };
 }
 
-const bundledModels = join(import.meta.dirname, '../../../assets/models');
-
-/** The folder of the model that comes with Tessera. @throws {TesseraError} `noBundledModel` */
-export function bundledModel(): string {
-  const names = existsSync(bundledModels) ? readdirSync(bundledModels).sort() : [];
-  const name = names.find((entry) => existsSync(join(bundledModels, entry, 'tokenizer.json')));
-  if (name !== undefined) return join(bundledModels, name);
-  throw new TesseraError(
-    'noBundledModel',
-    `there is no model in ${bundledModels}`,
-    'Name a model folder with --model.',
-  );
-}
-
 /**
  * The template that transformers would take: the named one, else `tool_use` for rows with tools, else `default`,
  * else the only one.
