@@ -31,16 +31,17 @@ export async function tessera(args: string[]): Promise<number> {
 }
 
 async function dispatch(args: string[], json: boolean): Promise<number> {
-  const found = findCommand(args.filter((arg) => arg !== '--json'));
+  const found = findCommand(commandFirst(args.filter((arg) => arg !== '--json')));
   if (found === undefined) {
     const words = args.filter((arg) => !arg.startsWith('-'));
     if (args.length === 0 || ['--help', '-h', 'help'].includes(args[0] ?? '')) {
       process.stdout.write(`${await overview()}\n`);
       return args.length === 0 ? 2 : 0;
     }
-    const near = closest(words.slice(0, 2).join(' '), commandNames());
+    const asked = words.slice(0, 2).join(' ');
+    const near = closest(asked, commandNames()) ?? closest(words[0] ?? '', commandNames());
     throw usage(
-      `there is no command '${words.slice(0, 2).join(' ')}'`,
+      `there is no command '${asked}'`,
       near === undefined ? 'See tessera --help.' : `Did you mean '${near}'?`,
     );
   }
@@ -56,6 +57,13 @@ async function dispatch(args: string[], json: boolean): Promise<number> {
     throw usage(`usage: tessera ${found.name} ${command.usage}`, `See tessera ${found.name} --help.`);
   }
   return await execute(command, values, positionals, json);
+}
+
+/** `--home DIR` may stand before the command too. */
+function commandFirst(args: string[]): string[] {
+  let at = 0;
+  while (/^--home(=|$)/.test(args[at] ?? '')) at += args[at] === '--home' ? 2 : 1;
+  return [...args.slice(at), ...args.slice(0, at)];
 }
 
 type Values = Record<string, string | string[] | boolean | undefined>;

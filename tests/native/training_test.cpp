@@ -189,6 +189,28 @@ TEST(Training, AccumulatesOverConsecutiveBins) {
   EXPECT_EQ(tokens, (std::vector<i64>{67, 66, 54}));  // the last step is short
 }
 
+// Micro-batches of 3 and 1 targets with loss sums 6 and 6 are a loss of 3.0, never the 4.0 of averaged means: here with
+// the sums that the model really has.
+TEST(Training, TheLossOfAStepIsItsSumOverItsTargetsNotAMeanOfMeans) {
+  World world({31, 5});
+  world.recipe["optimizer"] = {{"lr", 1e-30}, {"weightDecay", 0}};  // both runs see the same weights
+  world.recipe["steps"] = 2;
+  double sum = 0, targets = 0, means = 0;
+  for (const Json& e : world.train("apart"))
+    if (e["event"] == "step") {
+      const double n = e["supervisedTokens"];
+      sum += e["loss"].get<double>() * n;
+      targets += n;
+      means += e["loss"].get<double>() / 2;
+    }
+  world.recipe["steps"] = 1;
+  world.recipe["gradAccumulation"] = 2;
+  const auto together = World::losses(world.train("together"));
+  ASSERT_EQ(together.size(), 1u);
+  EXPECT_NEAR(together[0], sum / targets, 1e-6);
+  EXPECT_GT(std::abs(means - sum / targets), 1e-3);
+}
+
 TEST(Training, EvaluatesBeforeAndAfterAndKeepsOnlySoManyCheckpoints) {
   World world;
   world.recipe["checkpoint"] = {{"everySteps", 2}, {"keep", 2}};

@@ -1,0 +1,58 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+let home: string;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'command-line-'));
+});
+afterEach(() => {
+  rmSync(home, { recursive: true, force: true });
+});
+
+function tessera(...args: string[]): Promise<{ code: number; out: string; err: string }> {
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, ['main/cli/main.ts', ...args], (_error, out, err) => {
+      resolve({ code: child.exitCode ?? -1, out, err });
+    });
+  });
+}
+
+test('the home may stand before the command or after it', async () => {
+  for (const args of [
+    ['--home', home, 'runs', 'list', '--json'],
+    ['--json', `--home=${home}`, 'runs', 'list'],
+    ['runs', 'list', '--json', '--home', home],
+  ]) {
+    const { code, out } = await tessera(...args);
+    expect(code, args.join(' ')).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ runs: [] });
+  }
+});
+
+test('exit codes: 0 done, 1 failed, 2 wrong call; with --json an error is one JSON value', async () => {
+  expect((await tessera('--help')).code).toBe(0);
+  expect((await tessera('runs', 'list', '--help')).code).toBe(0);
+
+  const failed = await tessera('runs', 'show', 'nothing', '--json', '--home', home);
+  expect(failed.code).toBe(1);
+  expect(JSON.parse(failed.out)).toMatchObject({ error: { code: expect.any(String) as string } });
+
+  for (const args of [
+    ['trian', 'recipe.yaml'],
+    ['train'],
+    ['train', 'recipe.yaml', '--sett', 'a=1'],
+    ['runs', 'show'],
+  ]) {
+    const wrong = await tessera(...args, '--json', '--home', home);
+    expect(wrong.code, args.join(' ')).toBe(2);
+    expect(JSON.parse(wrong.out)).toMatchObject({ error: { code: 'usage' } });
+  }
+});
+
+test('a mistyped word names its neighbour', async () => {
+  expect((await tessera('trian', 'recipe.yaml')).err).toContain("Did you mean 'train'?");
+  expect((await tessera('train', 'recipe.yaml', '--sett', 'a=1')).err).toContain('Did you mean --set?');
+});
