@@ -17,7 +17,11 @@ const steps = {
 
 /** @param {(keyof typeof steps)[]} needs Ends the process with the reason and the way out where a step fails. */
 export async function setUp(needs) {
-  const wanted = [...new Set(needs.flatMap((need) => steps[need]))];
+  await take([...new Set(needs.flatMap((need) => steps[need]))]);
+}
+
+/** Takes those steps that are not done, one after the other, one set-up at a time. */
+export async function take(wanted) {
   if (wanted.every((step) => step.isDone())) return;
   try {
     await withLock(async () => {

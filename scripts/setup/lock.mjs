@@ -1,11 +1,14 @@
 // One set-up at a time in a checkout: a folder made atomically, with the holder's process id in it.
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
+import { endCurrentGroup, endOrphanedGroup } from './child.mjs';
 import { stateDir } from './paths.mjs';
 import { say } from './report.mjs';
 
 const lockDir = join(stateDir, 'setup.lock');
 const pidFile = join(lockDir, 'pid');
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 function holderIsAlive() {
   try {
@@ -39,16 +42,18 @@ export async function withLock(work) {
     }
   }
   writeFileSync(pidFile, String(process.pid));
+  await endOrphanedGroup();
   const release = () => rmSync(lockDir, { recursive: true, force: true });
   const onSignal = (signal) => {
+    endCurrentGroup();
     release();
-    process.exit(signal === 'SIGINT' ? 130 : 143);
+    process.exit(128 + constants.signals[signal]);
   };
-  process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
+  for (const signal of signals) process.once(signal, onSignal);
   try {
     return await work();
   } finally {
-    process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
+    for (const signal of signals) process.off(signal, onSignal);
     release();
   }
 }

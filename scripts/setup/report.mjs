@@ -1,7 +1,7 @@
 // What set-up says, always on stderr: stdout belongs to the command that set-up precedes.
-import { spawn } from 'node:child_process';
 import { createWriteStream, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { endCurrentGroup, spawnGroup } from './child.mjs';
 
 const quiet = process.env.TESSERA_SETUP_QUIET === '1';
 
@@ -37,7 +37,7 @@ export function runLogged({ label, command, args, cwd, env, logFile, timeoutMs, 
     else say(line);
   };
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd, env: env ?? process.env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawnGroup(command, args, { cwd, env: env ?? process.env, stdio: ['ignore', 'pipe', 'pipe'] });
     const tail = [];
     let pending = '';
     const take = (chunk) => {
@@ -53,7 +53,11 @@ export function runLogged({ label, command, args, cwd, env, logFile, timeoutMs, 
     child.stdout.on('data', take);
     child.stderr.on('data', take);
     const beat = setInterval(show, tty ? 250 : 5000);
-    const limit = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
+    let timedOut = false;
+    const limit = setTimeout(() => {
+      timedOut = true;
+      endCurrentGroup();
+    }, timeoutMs);
     const finish = (error) => {
       clearInterval(beat);
       clearTimeout(limit);
@@ -73,7 +77,7 @@ export function runLogged({ label, command, args, cwd, env, logFile, timeoutMs, 
     );
     child.on('close', (code, signal) => {
       if (code === 0) return finish();
-      const why = signal === 'SIGKILL' ? `stopped after ${seconds()}` : `exit ${code ?? signal}`;
+      const why = timedOut ? `stopped after ${seconds()}` : `exit ${code ?? signal}`;
       finish(
         new SetupError(
           `${label}: ${command} ${args.join(' ')} failed (${why})\n${tail.join('\n')}`,

@@ -1,7 +1,7 @@
 // System libraries: found by looking for the files themselves, so that any distribution will do; installed with apt-get
 // where we are root, named with the one line to run where we are not.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { logDir, root } from './paths.mjs';
 import { runLogged, say, SetupError } from './report.mjs';
@@ -75,6 +75,16 @@ export function systemLibraries(group) {
           command: 'apt-get',
           args: ['update'],
           logFile: join(logDir, 'apt-update.log'),
+        });
+      }
+      if (readdirSync('/var/lib/dpkg/updates').length > 0) {
+        // An installation was interrupted: apt-get refuses to work before it is brought to its end.
+        await runLogged({
+          ...options,
+          label: 'Finishing an interrupted installation:',
+          command: 'dpkg',
+          args: ['--configure', '-a'],
+          logFile: join(logDir, 'dpkg.log'),
         });
       }
       await runLogged({

@@ -1,0 +1,116 @@
+// Set-up's own build step on a small project whose compiler takes its time and keeps a diary.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+const sources = ['a', 'b', 'c', 'd', 'e', 'f'];
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'set-up-'));
+  cpSync('scripts/setup', join(folder, 'scripts/setup'), { recursive: true });
+  mkdirSync(join(folder, 'native'));
+  sources.forEach((name, index) => {
+    writeFileSync(
+      join(folder, `native/${name}.c`),
+      index === 0 ? 'int main(void) { return 0; }\n' : `int ${name}(void) { return 0; }\n`,
+    );
+  });
+  writeFileSync(
+    join(folder, 'native/slow.sh'),
+    '#!/bin/sh\nfor last; do :; done\necho "start $last" >> diary\nsleep 0.4\n"$@" && echo "end $last" >> diary\n',
+  );
+  chmodSync(join(folder, 'native/slow.sh'), 0o755);
+  writeFileSync(
+    join(folder, 'CMakeLists.txt'),
+    `cmake_minimum_required(VERSION 3.22)
+project(small C)
+set(CMAKE_C_COMPILER_LAUNCHER \${CMAKE_SOURCE_DIR}/native/slow.sh)
+add_executable(tessera-engine ${sources.map((name) => `native/${name}.c`).join(' ')})
+`,
+  );
+  writeFileSync(
+    join(folder, 'go.mjs'),
+    `import { take } from './scripts/setup/index.mjs';
+import { nativeBuild } from './scripts/setup/native.mjs';
+await take([nativeBuild({ tests: false })]);
+`,
+  );
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface SetUp {
+  process: ChildProcess;
+  ended: Promise<{ code: number | null; said: string }>;
+}
+function setUp(): SetUp {
+  const child = spawn(process.execPath, ['go.mjs'], { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
+  let said = '';
+  child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
+  return {
+    process: child,
+    ended: new Promise((resolve) => {
+      child.on('exit', (code) => {
+        resolve({ code, said });
+      });
+    }),
+  };
+}
+/** How often each source was begun and finished. */
+function diary(): Record<string, { start: number; end: number }> {
+  const file = join(folder, 'build/diary');
+  const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
+  const count = (word: string, name: string) =>
+    lines.filter((line) => line.startsWith(`${word} `) && line.endsWith(`/${name}.c`)).length;
+  return Object.fromEntries(
+    sources.map((name) => [name, { start: count('start', name), end: count('end', name) }]),
+  );
+}
+const finished = () => Object.values(diary()).filter(({ end }) => end > 0).length;
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+describe.runIf(process.platform === 'linux')('set-up', { timeout: 60_000 }, () => {
+  it('killed in mid-build, goes on where it was, and nothing of the killed one works on beside it', async () => {
+    const first = setUp();
+    await until(() => finished() >= 2);
+    first.process.kill('SIGKILL');
+    await first.ended;
+    const done = Object.entries(diary()).filter(([, { end }]) => end > 0);
+    const { code, said } = await setUp().ended;
+    expect(code, said).toBe(0);
+    expect(existsSync(join(folder, 'build/tessera-engine'))).toBe(true);
+    for (const [name] of done) expect(diary()[name], name).toEqual({ start: 1, end: 1 });
+    for (const [name, { end }] of Object.entries(diary())) expect(end, name).toBe(1);
+  });
+
+  it('interrupted by Ctrl-C or a closed terminal, ends its compilers with itself', async () => {
+    for (const [signal, exitCode] of [
+      ['SIGINT', 130],
+      ['SIGHUP', 129],
+    ] as const) {
+      const interrupted = setUp();
+      const before = finished();
+      await until(() => finished() > before);
+      interrupted.process.kill(signal);
+      expect((await interrupted.ended).code).toBe(exitCode);
+      const left = finished();
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      expect(finished()).toBe(left);
+    }
+  });
+
+  it('asked for twice at once, works once', async () => {
+    const [one, two] = await Promise.all([setUp().ended, setUp().ended]);
+    expect([one.code, two.code]).toEqual([0, 0]);
+    expect(one.said + two.said).toContain('Another set-up is at work');
+    for (const [name, times] of Object.entries(diary())) expect(times, name).toEqual({ start: 1, end: 1 });
+    const third = await setUp().ended;
+    expect(third).toEqual({ code: 0, said: '' });
+  });
+});
