@@ -37,7 +37,11 @@ export function runLogged({ label, command, args, cwd, env, logFile, timeoutMs, 
     else say(line);
   };
   return new Promise((resolve, reject) => {
-    const child = spawnGroup(command, args, { cwd, env: env ?? process.env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawnGroup(command, args, {
+      cwd,
+      env: env ?? process.env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     const tail = [];
     let pending = '';
     const take = (chunk) => {
