@@ -1,8 +1,11 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "core/error.h"
 #include "core/json.h"
 #include "model/device.h"
+#include "train/isolation.h"
+#include "train/numerics.h"
 #include "train/verify.h"
 
 namespace tessera {
@@ -11,27 +14,62 @@ namespace {
 struct Arguments {
   std::string fixture, device = "cpu", policy = "P1";
   int threads = 0;
-  bool compaction = false;
+  bool compaction = false, isolation = false, numerics = false, leak = false;
+  IsolationOptions proof;
 };
+
+Json verify(Backend& backend, Arguments& a) {
+  Json report = {{"ok", true}};
+  const auto add = [&](const char* name, Json part) {
+    report["ok"] = report["ok"].get<bool>() && part["ok"].get<bool>();
+    report[name] = std::move(part);
+  };
+  if (a.numerics) add("numerics", test_numerics(backend, read_config(a.proof.model)));
+  if (a.isolation) {
+    a.proof.policy = parse_policy(a.policy);
+    if (a.leak) a.proof.arrangement = joined_at(0);
+    add("isolation", prove_isolation(backend, a.proof));
+  }
+  return report;
+}
 
 }  // namespace
 
 void add_verify(CLI::App& app, int* status) {
   auto args = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("verify", "Check the engine against a fixture of reference values");
-  command
-      ->add_option("--fixture", args->fixture,
-                   "Folder with config, model, expected.safetensors and expected.json")
-      ->required();
+  CLI::App* command = app.add_subcommand(
+      "verify", "Check the engine: against a fixture, or with a model on this device before it trains");
+  command->add_option("--fixture", args->fixture,
+                      "Folder with config, model, expected.safetensors and expected.json");
+  command->add_flag("--numerics", args->numerics, "Every kernel against fp64, in the sizes of --model");
+  command->add_flag("--isolation", args->isolation,
+                    "Packed examples of --cache, by --plan, must not see each other");
+  command->add_option("--model", args->proof.model, "Model folder");
+  command->add_option("--cache", args->proof.cache, "Folder of tokenised shards");
+  command->add_option("--plan", args->proof.plan, "The packed bins");
+  command->add_option("--positions", args->proof.positions, "Positions of the pack at most; 0: a few seconds")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--leak", args->leak, "Lose a boundary of the pack: the proof must fail");
   command->add_option("--device", args->device, "cpu or cuda:N")->capture_default_str();
   command->add_option("--policy", args->policy, "Recomputation: full, P1, P2, P0")->capture_default_str();
   command->add_option("--threads", args->threads, "cpu threads; 0: all cores")->capture_default_str();
   command->add_flag("--compaction", args->compaction, "Let the head skip unsupervised rows");
   accept_json(command);
   command->callback([args, status] {
-    const auto backend = make_backend(args->device, {.threads = args->threads, .profile = ""});
-    const Json report = verify_fixture(
-        *backend, args->fixture, {.policy = parse_policy(args->policy), .compaction = args->compaction});
+    const Arguments& a = *args;
+    if (a.fixture.empty() == !(a.isolation || a.numerics))
+      throw EngineError("wrong_call", "verify takes --fixture, or --isolation and --numerics with a model",
+                        "See tessera-engine verify --help.");
+    if (a.fixture.empty() && a.proof.model.empty())
+      throw EngineError("wrong_call", "--model is missing", "Name the model folder to check with.");
+    if (a.isolation && (a.proof.cache.empty() || a.proof.plan.empty()))
+      throw EngineError("wrong_call", "--isolation needs --cache and --plan",
+                        "Name the token cache and a plan of it.");
+    const auto backend = make_backend(a.device, {.threads = a.threads, .profile = ""});
+    const Json report = a.fixture.empty()
+                            ? verify(*backend, *args)
+                            : verify_fixture(*backend, a.fixture,
+                                             {.policy = parse_policy(a.policy), .compaction = a.compaction});
     print_json(report);
     *status = report["ok"].get<bool>() ? 0 : 1;
   });

@@ -215,6 +215,10 @@ std::vector<float> Executor::losses() const {
   return values;
 }
 
+std::vector<float> Executor::output() const {
+  return read_activations(memory_.x(arena_, config_.num_layers()), i64{shape_.T} * config_.hidden);
+}
+
 std::vector<float> Executor::input_gradient() const {
   return read_activations(memory_.d(arena_), i64{shape_.T} * config_.hidden);
 }

@@ -61,6 +61,7 @@ class Executor {
 
   // ---- for verification and diagnosis; these synchronize
   std::vector<float> logits(std::span<const Sequence> sequences);  // [T, V] of a forward pass
+  std::vector<float> output() const;          // [T, H] of the last layer, of the last micro-batch
   std::vector<float> losses() const;          // [T] of the last micro-batch (compaction off)
   std::vector<float> input_gradient() const;  // [T, H] of the last micro-batch
   // Where a NaN or infinity of the last step first appeared: "forward of layer 3", or "" where none is found.

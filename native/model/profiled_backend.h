@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-class ProfiledBackend final : public Backend {
+class ProfiledBackend : public Backend {
  public:
   explicit ProfiledBackend(Backend& inner) : inner_(inner) {}
 

@@ -161,6 +161,7 @@ Json Trainer::forecast() const {
   const MemoryPlan m = executor_->plan();
   return {{"steps", total_steps_},
           {"recompute", policy_name(executor_->options().policy)},
+          {"fixedShapes", backend_->fixed_shapes()},
           {"memory",
            {{"weights", m.weights},
             {"gradients", m.gradients},
