@@ -61,6 +61,44 @@ export const preflightItem = z.object({
   message: z.string(),
   hint: z.string().optional(),
 });
+/** What the engine found when it ran a pack of the run's data with one example changed. */
+export const isolationProof = z.object({
+  ok: z.boolean(),
+  device: z.string(),
+  /** Numbers of the examples that shared the pack, and of those that were changed. */
+  examples: z.array(z.int()),
+  changed: z.array(z.int()),
+  positions: z.int(),
+  /** Layers that were run, of the model's. */
+  layers: z.int(),
+  modelLayers: z.int(),
+  /** One example alone against itself in the pack. */
+  alone: z.object({ relativeError: z.number(), tolerance: z.number() }),
+  failures: z.array(z.string()),
+  message: z.string(),
+  seconds: z.number(),
+});
+export type IsolationProof = z.infer<typeof isolationProof>;
+
+/** Every kernel of the device against fp64. */
+export const numericsTest = z.object({
+  ok: z.boolean(),
+  device: z.string(),
+  kernels: z.array(
+    z.object({
+      operation: z.string(),
+      output: z.string(),
+      relativeError: z.union([z.number(), z.string()]),
+      tolerance: z.number(),
+      ok: z.boolean(),
+    }),
+  ),
+  failures: z.array(z.string()),
+  message: z.string(),
+  seconds: z.number(),
+});
+export type NumericsTest = z.infer<typeof numericsTest>;
+
 export const preflight = z.object({
   ok: z.boolean(),
   items: z.array(preflightItem),
@@ -69,6 +107,8 @@ export const preflight = z.object({
   memory: z.record(z.string(), z.number()),
   /** Forecast from measured runs of this model on this device; absent where there is none yet. */
   seconds: z.number().optional(),
+  isolation: isolationProof.optional(),
+  numerics: numericsTest.optional(),
 });
 export type Preflight = z.infer<typeof preflight>;
 export type PreflightItem = z.infer<typeof preflightItem>;

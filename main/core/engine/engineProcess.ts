@@ -163,10 +163,13 @@ function parseEvent(line: string): EngineEvent | undefined {
   }
 }
 
-/** Runs the native program to its end and returns the one JSON value that it prints. */
+/**
+ * Runs the native program to its end and returns the one JSON value that it prints. `maySayNo`: a report that ends
+ * with exit code 1 (a check that did not hold) is an answer, not a failure.
+ */
 export async function runEngine(
   args: string[],
-  options: { input?: string; signal?: AbortSignal } = {},
+  options: { input?: string; signal?: AbortSignal; maySayNo?: boolean } = {},
 ): Promise<unknown> {
   const child = spawn(engineBinary(), [...args, '--json'], {
     ...(options.signal && { signal: options.signal }),
@@ -184,7 +187,8 @@ export async function runEngine(
   const value = lastJson(out);
   const failure = (value as { error?: { code: string; message: string; hint?: string } } | undefined)?.error;
   if (failure !== undefined) throw new TesseraError(failure.code, failure.message, failure.hint);
-  if (code !== 0 || value === undefined) {
+  const isAnswer = code === 0 || (code === 1 && options.maySayNo === true);
+  if (!isAnswer || value === undefined) {
     const last = log.trim().split('\n').at(-1) ?? '';
     throw new TesseraError('engineFailed', `tessera-engine ${args[0] ?? ''} ended with ${code}: ${last}`);
   }

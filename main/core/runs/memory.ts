@@ -2,8 +2,18 @@ import { z } from 'zod';
 import { runEngine } from '../engine/engineProcess.ts';
 import { engineArguments, type RunInputs } from './engineArguments.ts';
 
-/** Bytes by part and their `total`, from the engine's own plan of its memory. Nothing is allocated or trained. */
-export async function forecastMemory(inputs: RunInputs): Promise<Record<string, number>> {
-  const answer = await runEngine([...engineArguments(inputs), '--forecast']);
-  return z.looseObject({ memory: z.record(z.string(), z.number()) }).parse(answer).memory;
+const forecast = z.looseObject({
+  /** Bytes by part and their `total`. */
+  memory: z.record(z.string(), z.number()),
+  /** The policy of recomputation that fits. */
+  recompute: z.string(),
+  /** Every micro-batch is computed as long as the longest: its cost does not depend on what it holds. */
+  fixedShapes: z.boolean(),
+});
+export type EngineForecast = z.infer<typeof forecast>;
+
+/** The engine's own plan of a run. Nothing is allocated or trained. */
+export async function forecastRun(inputs: RunInputs, signal?: AbortSignal): Promise<EngineForecast> {
+  const args = [...engineArguments(inputs), '--forecast'];
+  return forecast.parse(await runEngine(args, { ...(signal && { signal }) }));
 }

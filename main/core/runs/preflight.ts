@@ -7,6 +7,7 @@ import type { Preflight, PreflightItem } from '../../contract/runs.ts';
 import type { Machine } from '../engine/machine.ts';
 import { availableMemory } from '../system/doctor.ts';
 import type { PlannedRun } from './planRun.ts';
+import type { Proofs } from './proofs.ts';
 
 /** What is known of a run before it starts; a part that failed carries its error instead. */
 export interface PreflightFacts {
@@ -16,6 +17,8 @@ export interface PreflightFacts {
   plan: PlannedRun | Error;
   /** Bytes by part, from the engine that would run it. */
   memory: Record<string, number> | Error;
+  /** What the engine proves of itself; absent where it was not asked, because the run stops before it. */
+  proofs: Proofs | Error | undefined;
   /** From earlier runs of this model on this device. */
   secondsPerPosition: number | undefined;
   folder: string;
@@ -23,13 +26,14 @@ export interface PreflightFacts {
 
 /** One item a question; `stop` where the run cannot start. */
 export function judge(facts: PreflightFacts): Preflight {
-  const { plan, memory, secondsPerPosition } = facts;
+  const { plan, memory, proofs, secondsPerPosition } = facts;
   const items = [
     dataItem(facts),
     stepsItem(facts),
     heldOutItem(facts),
     memoryItem(facts),
     kernelsItem(facts),
+    ...proofItems(facts),
     diskItem(facts),
   ];
   const known = plan instanceof Error ? undefined : plan;
@@ -38,6 +42,7 @@ export function judge(facts: PreflightFacts): Preflight {
     items,
     steps: known?.summary.steps ?? 0,
     memory: memory instanceof Error ? {} : memory,
+    ...(proofs !== undefined && !(proofs instanceof Error) && proofs),
     ...(secondsPerPosition !== undefined &&
       known !== undefined && { seconds: secondsPerPosition * known.summary.positions }),
   };
@@ -139,6 +144,31 @@ function kernelsItem({ machine, device, recipe }: PreflightFacts): PreflightItem
       ? 'Accepted by acceptSlow.'
       : 'Accept them with acceptSlow: true or --accept-slow.',
   };
+}
+
+function proofItems({ proofs, device }: PreflightFacts): PreflightItem[] {
+  if (proofs === undefined) return [];
+  if (proofs instanceof Error) return [failed('isolation', proofs)];
+  const { isolation, numerics } = proofs;
+  const way =
+    device === 'cpu' ? 'Build the engine again, and report this.' : 'Use device: cpu, or update the driver.';
+  const partly =
+    isolation.layers < isolation.modelLayers
+      ? ` (the first ${isolation.layers} of ${isolation.modelLayers} layers)`
+      : '';
+  return [
+    isolation.ok
+      ? { name: 'isolation', status: 'pass', message: `${isolation.message}${partly}` }
+      : {
+          name: 'isolation',
+          status: 'stop',
+          message: `packed examples see each other: ${isolation.message}`,
+          hint: `A run would learn across examples. ${way}`,
+        },
+    numerics.ok
+      ? { name: 'numerics', status: 'pass', message: numerics.message }
+      : { name: 'numerics', status: 'stop', message: numerics.failures.join('; '), hint: way },
+  ];
 }
 
 /** Weights as they are saved, and the optimizer's state: about three times the weights in fp32. */

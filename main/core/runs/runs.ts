@@ -10,9 +10,10 @@ import type { Preflight } from '../../contract/runs.ts';
 import type { CoreContext } from '../context.ts';
 import type { Datasets } from '../datasets/datasets.ts';
 import { chooseDevice, numRanks, readMachine } from '../engine/machine.ts';
-import { forecastMemory } from './memory.ts';
+import { forecastRun, type EngineForecast } from './memory.ts';
 import { planRun, type PlannedRun, type PlanOptions } from './planRun.ts';
 import { judge } from './preflight.ts';
+import { ProofDesk, type Proofs } from './proofs.ts';
 import { hashRecipe } from './recipe.ts';
 import { openRunData } from './runData.ts';
 import { writeRunFolder } from './runFolder.ts';
@@ -25,6 +26,11 @@ export interface CreateRequest {
   maxExamples?: number | undefined;
 }
 
+interface PrepareOptions {
+  maxExamples?: number | undefined;
+  isBenchmark?: boolean;
+}
+
 /** The runs of a home: preparing, starting and finding them. */
 export class Runs {
   readonly queries: RunQueries;
@@ -32,6 +38,7 @@ export class Runs {
   readonly supervisor: RunSupervisor;
   private readonly context: CoreContext;
   private readonly datasets: Datasets;
+  private readonly proofs = new ProofDesk();
 
   constructor(context: CoreContext, datasets: Datasets) {
     this.context = context;
@@ -66,7 +73,10 @@ export class Runs {
   async create({ recipe, kind, maxExamples }: CreateRequest, call: CallContext): Promise<string> {
     const done = this.context.work.begin(`preparing ${recipe.name}`);
     try {
-      const { id, folder, device, plan, preflight, discard } = await this.prepare(recipe, call, maxExamples);
+      const { id, folder, device, plan, preflight, discard } = await this.prepare(recipe, call, {
+        maxExamples,
+        isBenchmark: kind === 'benchmark',
+      });
       const stop = preflight.items.find(({ status }) => status === 'stop');
       if (plan instanceof Error || stop !== undefined) {
         discard();
@@ -126,8 +136,12 @@ export class Runs {
     this.supervisor.enqueue(row.id);
   }
 
-  /** A folder with all that the engine reads, and what it and the data say; `discard` removes the folder. */
-  private async prepare(recipe: Recipe, call: CallContext, maxExamples = Infinity) {
+  /**
+   * A folder with all that the engine reads, and what it and the data say; `discard` removes the folder. Of a benchmark
+   * nothing is kept, so nothing has to be proven for it.
+   */
+  private async prepare(recipe: Recipe, call: CallContext, options: PrepareOptions = {}) {
+    const { maxExamples = Infinity, isBenchmark = false } = options;
     const machine = await readMachine();
     const device = chooseDevice(machine, recipe.device);
     const id = newRunId();
@@ -135,27 +149,39 @@ export class Runs {
     const discard = () => {
       rmSync(folder, { recursive: true, force: true });
     };
-    let plan: PlannedRun | Error;
-    let memory: Record<string, number> | Error = new Error('unknown without the data');
-    try {
-      plan = await this.plan(recipe, { ranks: numRanks(device), maxExamples }, call);
+    const orError = async <T>(work: Promise<T>): Promise<T | Error> => {
+      try {
+        return await work;
+      } catch (error) {
+        if (call.signal.aborted) {
+          discard();
+          throw error;
+        }
+        return error instanceof Error ? error : new Error(String(error));
+      }
+    };
+    const plan = await orError(this.plan(recipe, { ranks: numRanks(device), maxExamples }, call));
+    let engine: EngineForecast | Error = new Error('unknown without the data');
+    let proofs: Proofs | Error | undefined;
+    if (!(plan instanceof Error)) {
       writeRunFolder(folder, recipe, device, plan);
+      const cache = plan.source.folder;
+      const inputs = { folder, model: recipe.model, cache };
       const evalCache = plan.evaluation && plan.evalSource.folder;
-      const inputs = { folder, model: recipe.model, cache: plan.source.folder, evalCache };
-      memory = await forecastMemory(inputs).catch((error: unknown) => error as Error);
-    } catch (error) {
-      if (call.signal.aborted) throw error;
-      plan = error instanceof Error ? error : new Error(String(error));
+      call.progress({ what: 'memory', done: 0 });
+      engine = await orError(forecastRun({ ...inputs, evalCache }, call.signal));
+      if (!(engine instanceof Error) && !isBenchmark) {
+        call.progress({ what: 'isolation and numerics', done: 0 });
+        const { recompute } = engine;
+        const asked = { ...inputs, device, recompute, planHash: plan.planHash };
+        proofs = await orError(this.proofs.prove(asked, call.signal));
+      }
     }
-    const secondsPerPosition = this.queries.secondsPerPosition(recipe.model, device);
     const preflight = judge({
-      recipe,
-      machine,
-      device,
-      plan,
-      memory,
+      ...{ recipe, machine, device, plan, proofs },
+      memory: engine instanceof Error ? engine : engine.memory,
       folder: this.context.home.runs,
-      secondsPerPosition,
+      secondsPerPosition: this.queries.secondsPerPosition(recipe.model, device),
     });
     return { id, folder, device, plan, preflight, discard };
   }

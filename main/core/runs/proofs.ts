@@ -1,0 +1,68 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { isolationProof, numericsTest } from '../../contract/runs.ts';
+import { engineBinary } from '../engine/binary.ts';
+import { runEngine } from '../engine/engineProcess.ts';
+import { runFiles } from './runFolder.ts';
+
+const proofs = z.object({ isolation: isolationProof, numerics: numericsTest });
+export type Proofs = z.infer<typeof proofs>;
+
+export interface ProofInputs {
+  folder: string;
+  model: string;
+  /** Folder of the token cache. */
+  cache: string;
+  /** Hash of the plan that lies in `folder`. */
+  planHash: string;
+  device: string;
+  /** The policy of recomputation that the run will have. */
+  recompute: string;
+}
+
+/**
+ * What the engine proves of itself before it trains: that packed examples do not see each other, on a pack of the
+ * run's own data, and that its kernels compute what fp64 does, in the model's sizes, on the run's device. The same
+ * engine, model, device and plan are asked once.
+ */
+export class ProofDesk {
+  private readonly known = new Map<string, Proofs>();
+
+  /** @throws {TesseraError} what keeps the engine from answering */
+  async prove(inputs: ProofInputs, signal: AbortSignal): Promise<Proofs> {
+    const { folder, model, cache, recompute } = inputs;
+    // Several devices run the same kernels: the first answers for all.
+    const device = inputs.device.split(',')[0] ?? inputs.device;
+    const key = [stamp(engineBinary()), modelStamp(model), inputs.planHash, device, recompute].join();
+    const found = this.known.get(key);
+    if (found !== undefined) return found;
+    const args = ['verify', '--isolation', '--numerics', '--model', model, '--cache', cache];
+    args.push('--plan', runFiles(folder).plan, '--device', device, '--policy', recompute);
+    const answer = proofs.parse(await runEngine(args, { signal, maySayNo: true }));
+    if (this.known.size >= mostKnown) this.known.clear();
+    this.known.set(key, answer);
+    return answer;
+  }
+}
+
+const mostKnown = 64;
+
+function stamp(path: string): string {
+  const { mtimeMs, size } = statSync(path);
+  return `${path} ${String(mtimeMs)} ${String(size)}`;
+}
+
+/** Of which files a model folder consists, and how new they are. */
+export function modelStamp(model: string): string {
+  const files = readdirSync(model).filter((name) => /\.(safetensors|json)$/.test(name));
+  return createHash('sha256')
+    .update(
+      files
+        .sort()
+        .map((name) => stamp(join(model, name)))
+        .join('\n'),
+    )
+    .digest('hex');
+}

@@ -1,0 +1,84 @@
+import { chmodSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Preflight, RunDetail, RunSummary } from '../../main/contract/runs.ts';
+import { engineBinary } from '../../main/core/engine/binary.ts';
+import { tessera, tesseraJson, workshop, type Workshop } from './workshop.ts';
+
+const dryRun = (shop: Workshop, ...args: string[]) =>
+  tesseraJson<Preflight>(shop, ['train', shop.recipe, '--dry-run', ...args]);
+const item = (preflight: Preflight, name: string) => preflight.items.find((one) => one.name === name);
+
+describe('the preflight', { timeout: 120_000 }, () => {
+  let shop: Workshop;
+  beforeAll(() => {
+    shop = workshop();
+  });
+  afterAll(async () => {
+    await shop.close();
+  });
+
+  it('proves on the real data that packed examples do not see each other, and that the kernels are right', async () => {
+    const preflight = await dryRun(shop);
+    expect(preflight.ok).toBe(true);
+    expect(preflight.isolation).toMatchObject({ ok: true, device: 'cpu', failures: [] });
+    expect(preflight.isolation?.examples.length).toBeGreaterThan(1);
+    expect(preflight.isolation?.alone.relativeError).toBeLessThanOrEqual(
+      preflight.isolation?.alone.tolerance ?? 0,
+    );
+    expect(item(preflight, 'isolation')).toMatchObject({
+      status: 'pass',
+      message: expect.stringMatching(/examples in one pack .* moves no bit of the others/) as string,
+    });
+    expect(preflight.numerics?.kernels.length).toBeGreaterThan(20);
+    expect(preflight.numerics?.kernels.every(({ ok }) => ok)).toBe(true);
+    expect(item(preflight, 'numerics')?.status).toBe('pass');
+  });
+
+  it('is stored with the run', async () => {
+    const { run } = await tesseraJson<{ run: RunSummary }>(shop, [
+      'train',
+      shop.recipe,
+      ...['--set', 'steps=1'],
+    ]);
+    const { run: detail } = await tesseraJson<{ run: RunDetail }>(shop, ['runs', 'show', run.id]);
+    expect(detail.preflight?.isolation?.ok).toBe(true);
+    expect(detail.preflight?.numerics?.ok).toBe(true);
+  });
+});
+
+describe('an engine that loses a boundary', { timeout: 120_000 }, () => {
+  let shop: Workshop;
+  beforeAll(() => {
+    shop = workshop();
+    // The real engine, told to join two neighbours whenever it is to prove that it keeps them apart.
+    const leaky = join(shop.folder, 'leakyEngine');
+    const real = engineBinary();
+    writeFileSync(
+      leaky,
+      `#!/bin/sh\nif [ "$1" = verify ]; then shift; exec '${real}' verify --leak "$@"; fi\nexec '${real}' "$@"\n`,
+    );
+    chmodSync(leaky, 0o755);
+    shop.env = { ...shop.env, TESSERA_ENGINE: leaky };
+  });
+  afterAll(async () => {
+    await shop.close();
+  });
+
+  it('is found out, with the examples named, and does not train', async () => {
+    const { code, out } = await tessera(shop, ['train', shop.recipe, '--dry-run', '--json']);
+    expect(code).toBe(1);
+    const preflight = JSON.parse(out) as Preflight;
+    expect(preflight.ok).toBe(false);
+    const isolation = item(preflight, 'isolation');
+    expect(isolation?.status).toBe('stop');
+    expect(isolation?.message).toMatch(/see each other: .* example \d+/);
+    expect(isolation?.hint).toContain('learn across examples');
+
+    const started = await tessera(shop, ['train', shop.recipe, '--json']);
+    expect(started.code).not.toBe(0);
+    expect(started.out + started.log).toContain('see each other');
+    const { runs } = await tesseraJson<{ runs: RunSummary[] }>(shop, ['runs', 'list']);
+    expect(runs).toEqual([]);
+  });
+});
