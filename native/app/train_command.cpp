@@ -26,7 +26,7 @@ void add_train(CLI::App& app, int* status) {
   command->add_option("--resume", o.resume, "Checkpoint folder to go on from");
   command->add_option("--device", o.device, "Instead of the recipe's");
   command->add_option("--threads", o.threads, "cpu threads; 0: all cores");
-  command->add_flag("--profile", o.profile, "Measure every operation of every step");
+  command->add_flag("--profile", o.profile, "Profile every step");
   command->add_flag("--forecast", o.forecast, "Check everything and report steps and memory; train nothing");
   command->add_flag("--attached", args->attached,
                     "The end of stdin means that the parent is gone: save and exit");

@@ -106,6 +106,7 @@ Batch Executor::upload(std::span<const Sequence> sequences) {
       throw EngineError("batch_too_large", "a sequence of " + std::to_string(s.computed) +
                                                " positions exceeds the planned " +
                                                std::to_string(options_.max_sequence));
+  backend_.scope("forward", -1);
   BatchSlot& slot = batches_[next_batch_++ % kBatchSlots];
   if (slot.mark >= 0) backend_.wait(slot.mark);
   shape_ = fill_batch(options_.batch, rules_, sequences, slot.blob);

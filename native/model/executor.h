@@ -57,6 +57,7 @@ class Executor {
   // Waits for the device to have passed the ticket's point. A ticket is good for kResultSlots further ones.
   StepResult result(int ticket);
   static constexpr int kResultSlots = 4;
+  const BatchShape& shape() const { return shape_; }  // of the last micro-batch
   i64 kernels_launched() const { return kernels_launched_; }  // by graphs, so far; 0 on backends without
 
   // ---- for verification and diagnosis; these synchronize

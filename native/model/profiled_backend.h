@@ -1,14 +1,14 @@
 // A backend that forwards every call and, while enabled, measures the host's time in each by operation and
-// phase. On cpu a call computes, so this is the operation's time; on cuda it is the time to enqueue it.
+// phase. On cpu a call computes, so this is the operation's time; on cuda it is the time to enqueue it. Two
+// readings of the clock a call, about 0.1 us: a run on the CPU is measured whole.
 #pragma once
 
 #include <chrono>
-#include <map>
 #include <string>
-#include <utility>
+#include <vector>
 
-#include "core/json_fwd.h"
 #include "ops/backend.h"
+#include "ops/op_cost.h"
 
 namespace tessera {
 
@@ -16,10 +16,19 @@ class ProfiledBackend : public Backend {
  public:
   explicit ProfiledBackend(Backend& inner) : inner_(inner) {}
 
-  void enable(bool on) { enabled_ = on; }
+  struct Row {
+    std::string operation, phase;
+    bool layered;  // within a layer; false: embedding, head, optimizer, copies
+    i64 calls;
+    double ms, flops, bytes;
+  };
+
+  void enable(bool on);  // ends a trace
   bool enabled() const { return enabled_; }
-  // [{operation, phase, calls, averageUs, totalMs}], the longest first; empties the record.
-  Json take_report();
+  void trace(bool on);  // while enabled: keeps every call apart, from now on
+  void clear();
+  std::vector<Row> rows() const;  // since clear(), the longest first
+  const std::vector<OpSpan>& spans() const { return spans_; }
 
   std::string name() const override { return inner_.name(); }
   DType act_dtype() const override { return inner_.act_dtype(); }
@@ -38,148 +47,199 @@ class ProfiledBackend : public Backend {
   void set_workspace(void* p, size_t bytes) override { inner_.set_workspace(p, bytes); }
   int capture(const std::function<void()>& enqueue) override { return inner_.capture(enqueue); }
   i64 mark() override { return inner_.mark(); }
+  void profile(bool on) override { inner_.profile(on); }
   std::vector<OpTime> op_times() override { return inner_.op_times(); }
+  std::vector<OpSpan> op_spans() override { return inner_.op_spans(); }
+  DeviceRoof roof() override { return inner_.roof(); }
   i64 submissions() const override { return inner_.submissions(); }
   i64 kernels(int graph) const override { return inner_.kernels(graph); }
   size_t context_bytes() const override { return inner_.context_bytes(); }
   size_t memory_used() const override { return inner_.memory_used(); }
   void scope(const char* phase, int layer) override {
     phase_ = phase;
+    layer_ = layer;
     inner_.scope(phase, layer);
   }
 
-#define TESSERA_FORWARD(method, ...) timed(#method, [&] { inner_.method(__VA_ARGS__); })
-  void zero(void* p, size_t n) override { TESSERA_FORWARD(zero, p, n); }
-  void copy_in(void* d, const void* s, size_t n) override { TESSERA_FORWARD(copy_in, d, s, n); }
-  void copy_out(void* d, const void* s, size_t n) override { TESSERA_FORWARD(copy_out, d, s, n); }
-  void copy(void* d, const void* s, size_t n) override { TESSERA_FORWARD(copy, d, s, n); }
-  void synchronize() override { TESSERA_FORWARD(synchronize); }
-  void upload(void* d, const void* s, size_t n) override { TESSERA_FORWARD(upload, d, s, n); }
-  void download(void* d, const void* s, size_t n) override { TESSERA_FORWARD(download, d, s, n); }
-  void wait(i64 m) override { TESSERA_FORWARD(wait, m); }
-  void launch(int graph) override { TESSERA_FORWARD(launch, graph); }
+#define TESSERA_FORWARD(method, cost, ...) \
+  timed(                                   \
+      #method, [&] { return cost; }, [&] { inner_.method(__VA_ARGS__); })
+  void zero(void* p, size_t n) override { TESSERA_FORWARD(zero, (OpCost{0, double(n)}), p, n); }
+  void copy_in(void* d, const void* s, size_t n) override {
+    TESSERA_FORWARD(copy_in, (OpCost{0, 2.0 * n}), d, s, n);
+  }
+  void copy_out(void* d, const void* s, size_t n) override {
+    TESSERA_FORWARD(copy_out, (OpCost{0, 2.0 * n}), d, s, n);
+  }
+  void copy(void* d, const void* s, size_t n) override {
+    TESSERA_FORWARD(copy, (OpCost{0, 2.0 * n}), d, s, n);
+  }
+  void synchronize() override { TESSERA_FORWARD(synchronize, (OpCost{})); }
+  void upload(void* d, const void* s, size_t n) override {
+    TESSERA_FORWARD(upload, (OpCost{0, 2.0 * n}), d, s, n);
+  }
+  void download(void* d, const void* s, size_t n) override {
+    TESSERA_FORWARD(download, (OpCost{0, 2.0 * n}), d, s, n);
+  }
+  void wait(i64 m) override { TESSERA_FORWARD(wait, (OpCost{}), m); }
+  void launch(int graph) override { TESSERA_FORWARD(launch, (OpCost{}), graph); }
 
   void embedding_fwd(Act* x, const Wgt* table, const Batch& b, i64 H) override {
-    TESSERA_FORWARD(embedding_fwd, x, table, b, H);
+    TESSERA_FORWARD(embedding_fwd, (cost::elementwise(b.T, H, 2, e())), x, table, b, H);
   }
   void embedding_bwd(void* d_table, DType grad, const Act* dx, const Batch& b, i64 H) override {
-    TESSERA_FORWARD(embedding_bwd, d_table, grad, dx, b, H);
+    TESSERA_FORWARD(embedding_bwd, (cost::elementwise(b.T, H, 3, e())), d_table, grad, dx, b, H);
   }
   void rmsnorm_fwd(Act* y, const Act* x, const float* w, i64 rows, i64 H, float eps) override {
-    TESSERA_FORWARD(rmsnorm_fwd, y, x, w, rows, H, eps);
+    TESSERA_FORWARD(rmsnorm_fwd, (cost::elementwise(rows, H, 2, e())), y, x, w, rows, H, eps);
   }
   void rmsnorm_bwd(Act* dx, float* dw, const Act* dy, const Act* x, const float* w, const Act* dres, i64 rows,
                    i64 H, float eps) override {
-    TESSERA_FORWARD(rmsnorm_bwd, dx, dw, dy, x, w, dres, rows, H, eps);
+    TESSERA_FORWARD(rmsnorm_bwd, (cost::elementwise(rows, H, dres ? 4 : 3, e())), dx, dw, dy, x, w, dres,
+                    rows, H, eps);
   }
   void linear_fwd(Act* y, const Act* x, const Wgt* w, const Act* residual, i64 T, i64 N, i64 K) override {
-    TESSERA_FORWARD(linear_fwd, y, x, w, residual, T, N, K);
+    TESSERA_FORWARD(linear_fwd, (cost::product(T, N, K, e(), e(), residual != nullptr)), y, x, w, residual, T,
+                    N, K);
   }
   void linear_bwd_data(Act* dx, const Act* dy, const Wgt* w, i64 T, i64 N, i64 K) override {
-    TESSERA_FORWARD(linear_bwd_data, dx, dy, w, T, N, K);
+    TESSERA_FORWARD(linear_bwd_data, (cost::product(T, K, N, e(), e(), false)), dx, dy, w, T, N, K);
   }
   void linear_bwd_weight(void* dw, DType grad, const Act* dy, const Act* x, i64 T, i64 N, i64 K,
                          bool accumulate) override {
-    TESSERA_FORWARD(linear_bwd_weight, dw, grad, dy, x, T, N, K, accumulate);
+    TESSERA_FORWARD(linear_bwd_weight, (cost::product(N, K, T, e(), dtype_bytes(grad), accumulate)), dw, grad,
+                    dy, x, T, N, K, accumulate);
   }
   void gdn_prep_fwd(Act* qkv, const Act* proj, const float* conv_w, const Batch& b,
                     const GdnShape& s) override {
-    TESSERA_FORWARD(gdn_prep_fwd, qkv, proj, conv_w, b, s);
+    TESSERA_FORWARD(gdn_prep_fwd, (cost::elementwise(b.T, s.conv_dim(), 2, e())), qkv, proj, conv_w, b, s);
   }
   void gdn_kkt_fwd(float* g, float* beta, Act* ar, const Act* qkv, const Act* proj, const float* a_log,
                    const float* dt_bias, const Batch& b, const GdnShape& s) override {
-    TESSERA_FORWARD(gdn_kkt_fwd, g, beta, ar, qkv, proj, a_log, dt_bias, b, s);
+    TESSERA_FORWARD(
+        gdn_kkt_fwd,
+        (OpCost{cost::delta_rule(b, s, 1, 0, 0) / s.group(), e() * b.T * (s.keys() + 64.0 * s.value_heads)}),
+        g, beta, ar, qkv, proj, a_log, dt_bias, b, s);
   }
   void gdn_fwd(Act* o, Act* state, const Act* qkv, const float* g, const float* beta, const Act* ar,
                const Batch& b, const GdnShape& s) override {
-    TESSERA_FORWARD(gdn_fwd, o, state, qkv, g, beta, ar, b, s);
+    TESSERA_FORWARD(gdn_fwd,
+                    (OpCost{cost::delta_rule(b, s, 3, 3, 0),
+                            e() * b.T * (s.conv_dim() + s.values() + 64.0 * s.value_heads) +
+                                (state ? cost::delta_states(b, s, e()) : 0)}),
+                    o, state, qkv, g, beta, ar, b, s);
   }
   void gdn_bwd(Act* dq, Act* dk, Act* dv, float* d_gamma, float* d_beta, Act* scratch_du, Act* scratch_ds,
                const Act* d_o, const Act* qkv, const float* g, const float* beta, const Act* ar,
                const Act* state, const Batch& b, const GdnShape& s) override {
-    TESSERA_FORWARD(gdn_bwd, dq, dk, dv, d_gamma, d_beta, scratch_du, scratch_ds, d_o, qkv, g, beta, ar,
-                    state, b, s);
+    TESSERA_FORWARD(gdn_bwd,
+                    (OpCost{cost::delta_rule(b, s, 10, 7, 2),
+                            e() * b.T * (s.conv_dim() + 4.0 * s.values() + 64.0 * s.value_heads) +
+                                cost::delta_states(b, s, e())}),
+                    dq, dk, dv, d_gamma, d_beta, scratch_du, scratch_ds, d_o, qkv, g, beta, ar, state, b, s);
   }
   void gdn_prep_bwd(Act* dproj, float* d_conv_w, float* d_a_log, float* d_dt_bias, const Act* dq,
                     const Act* dk, const Act* dv, const float* d_gamma, const float* d_beta, const Act* proj,
                     const Act* qkv, const float* beta, const float* conv_w, const float* a_log,
                     const float* dt_bias, const Batch& b, const GdnShape& s) override {
-    TESSERA_FORWARD(gdn_prep_bwd, dproj, d_conv_w, d_a_log, d_dt_bias, dq, dk, dv, d_gamma, d_beta, proj, qkv,
-                    beta, conv_w, a_log, dt_bias, b, s);
+    TESSERA_FORWARD(gdn_prep_bwd, (cost::elementwise(b.T, 2.0 * s.conv_dim() + 3.0 * s.values(), 1, e())),
+                    dproj, d_conv_w, d_a_log, d_dt_bias, dq, dk, dv, d_gamma, d_beta, proj, qkv, beta, conv_w,
+                    a_log, dt_bias, b, s);
   }
   void gated_norm_fwd(Act* y, const Act* o, const Act* proj, const float* w, i64 T, const GdnShape& s,
                       float eps) override {
-    TESSERA_FORWARD(gated_norm_fwd, y, o, proj, w, T, s, eps);
+    TESSERA_FORWARD(gated_norm_fwd, (cost::elementwise(T, s.values(), 3, e())), y, o, proj, w, T, s, eps);
   }
   void gated_norm_bwd(Act* d_o, Act* dproj, float* dw, const Act* dy, const Act* o, const Act* proj,
                       const float* w, i64 T, const GdnShape& s, float eps) override {
-    TESSERA_FORWARD(gated_norm_bwd, d_o, dproj, dw, dy, o, proj, w, T, s, eps);
+    TESSERA_FORWARD(gated_norm_bwd, (cost::elementwise(T, s.values(), 5, e())), d_o, dproj, dw, dy, o, proj,
+                    w, T, s, eps);
   }
   void qk_norm_rope_fwd(Act* q, Act* k, const Act* proj, const float* wq, const float* wk, const float* rope,
                         const Batch& b, const AttnShape& s, float eps) override {
-    TESSERA_FORWARD(qk_norm_rope_fwd, q, k, proj, wq, wk, rope, b, s, eps);
+    TESSERA_FORWARD(qk_norm_rope_fwd, (cost::elementwise(b.T, (s.heads + s.kv_heads) * s.head_dim, 2, e())),
+                    q, k, proj, wq, wk, rope, b, s, eps);
   }
   void attention_fwd(Act* y, Act* o, float* lse, const Act* q, const Act* k, const Act* proj, const Batch& b,
                      const AttnShape& s) override {
-    TESSERA_FORWARD(attention_fwd, y, o, lse, q, k, proj, b, s);
+    TESSERA_FORWARD(attention_fwd, (causal(b, s, 2, (o ? 4.0 : 3.0) * s.heads + 2.0 * s.kv_heads)), y, o, lse,
+                    q, k, proj, b, s);
   }
   void attention_bwd(Act* dq, Act* dk, Act* dproj, Act* scratch_do, float* scratch_delta, const Act* dy,
                      const Act* o, const float* lse, const Act* q, const Act* k, const Act* proj,
                      const Batch& b, const AttnShape& s) override {
-    TESSERA_FORWARD(attention_bwd, dq, dk, dproj, scratch_do, scratch_delta, dy, o, lse, q, k, proj, b, s);
+    TESSERA_FORWARD(attention_bwd, (causal(b, s, 5, 6.0 * s.heads + 4.0 * s.kv_heads)), dq, dk, dproj,
+                    scratch_do, scratch_delta, dy, o, lse, q, k, proj, b, s);
   }
   void qk_norm_rope_bwd(Act* dproj, float* dwq, float* dwk, const Act* dq, const Act* dk, const Act* proj,
                         const float* wq, const float* wk, const float* rope, const Batch& b,
                         const AttnShape& s, float eps) override {
-    TESSERA_FORWARD(qk_norm_rope_bwd, dproj, dwq, dwk, dq, dk, proj, wq, wk, rope, b, s, eps);
+    TESSERA_FORWARD(qk_norm_rope_bwd, (cost::elementwise(b.T, (s.heads + s.kv_heads) * s.head_dim, 3, e())),
+                    dproj, dwq, dwk, dq, dk, proj, wq, wk, rope, b, s, eps);
   }
   void swiglu_fwd(Act* act, const Act* gu, i64 T, i64 I) override {
-    TESSERA_FORWARD(swiglu_fwd, act, gu, T, I);
+    TESSERA_FORWARD(swiglu_fwd, (cost::elementwise(T, I, 3, e())), act, gu, T, I);
   }
   void swiglu_bwd(Act* dgu, Act* act_out, const Act* dact, const Act* gu, i64 T, i64 I) override {
-    TESSERA_FORWARD(swiglu_bwd, dgu, act_out, dact, gu, T, I);
+    TESSERA_FORWARD(swiglu_bwd, (cost::elementwise(T, I, 6, e())), dgu, act_out, dact, gu, T, I);
   }
   void gather_rows(Act* dst, const Act* src, const i32* row, i64 rows, i64 H) override {
-    TESSERA_FORWARD(gather_rows, dst, src, row, rows, H);
+    TESSERA_FORWARD(gather_rows, (cost::elementwise(rows, H, 2, e())), dst, src, row, rows, H);
   }
   void scatter_rows(Act* dst, const Act* src, const i32* row, i64 rows, i64 T, i64 H) override {
-    TESSERA_FORWARD(scatter_rows, dst, src, row, rows, T, H);
+    TESSERA_FORWARD(scatter_rows, (cost::elementwise(rows + T, H, 1, e())), dst, src, row, rows, T, H);
   }
   void cross_entropy(Act* z, float* nll, const i32* label, i64 rows, i64 V, bool with_grad) override {
-    TESSERA_FORWARD(cross_entropy, z, nll, label, rows, V, with_grad);
+    TESSERA_FORWARD(cross_entropy, (cost::elementwise(rows, V, with_grad ? 2 : 1, e())), z, nll, label, rows,
+                    V, with_grad);
   }
   void loss_sum(StepResult* result, const float* nll, i64 rows) override {
-    TESSERA_FORWARD(loss_sum, result, nll, rows);
+    TESSERA_FORWARD(loss_sum, (OpCost{0, 4.0 * rows}), result, nll, rows);
   }
   void grad_norm(StepResult* result, const std::vector<AdamSegment>& segments,
                  const StepScalars* scalars) override {
-    TESSERA_FORWARD(grad_norm, result, segments, scalars);
+    TESSERA_FORWARD(grad_norm, (segment_cost(segments, false)), result, segments, scalars);
   }
   void adamw(const std::vector<AdamSegment>& segments, const AdamConfig& config, const StepScalars* scalars,
              const StepResult* result) override {
-    TESSERA_FORWARD(adamw, segments, config, scalars, result);
+    TESSERA_FORWARD(adamw, (segment_cost(segments, true)), segments, config, scalars, result);
   }
 #undef TESSERA_FORWARD
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Tally {
+    const char* operation;
+    const char* phase;
+    bool layered;
     i64 calls = 0;
     std::chrono::nanoseconds total{0};
+    double flops = 0, bytes = 0;
   };
-  template <class Call>
-  void timed(const char* operation, const Call& call) {
+  template <class Cost, class Call>
+  void timed(const char* operation, const Cost& cost, const Call& call) {
     if (!enabled_) return call();
-    const auto start = std::chrono::steady_clock::now();
+    const auto begin = Clock::now();
     call();
-    Tally& tally = tallies_[{operation, phase_}];
-    ++tally.calls;
-    tally.total += std::chrono::steady_clock::now() - start;
+    const auto end = Clock::now();
+    record(operation, cost(), begin, end);
   }
+  void record(const char* operation, OpCost cost, Clock::time_point begin, Clock::time_point end);
+  double e() const { return static_cast<double>(dtype_bytes(act_dtype())); }
+  // Where the sequences' ends lie in the device's memory, its own profiler counts.
+  OpCost causal(const Batch& b, const AttnShape& s, int products, double heads) const {
+    if (fixed_shapes()) return {};
+    return {cost::causal_products(b, s, products), e() * b.T * s.head_dim * heads};
+  }
+  static OpCost segment_cost(const std::vector<AdamSegment>& segments, bool updates);
 
   Backend& inner_;
-  bool enabled_ = false;
-  std::string phase_ = "forward";
-  std::map<std::pair<std::string, std::string>, Tally> tallies_;
+  bool enabled_ = false, tracing_ = false;
+  const char* phase_ = "forward";
+  int layer_ = -1;
+  std::vector<Tally> tallies_;
+  std::vector<OpSpan> spans_;
+  Clock::time_point origin_{};
 };
 
 }  // namespace tessera

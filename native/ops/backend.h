@@ -157,12 +157,22 @@ struct KernelInfo {
 struct OpTime {
   std::string op;
   std::string phase;
+  bool layered;  // within a layer; false: embedding, head, optimizer
   i64 calls;
   double total_ms;
   double flops;            // floating-point operations of all calls, by the operation's own count
   double bytes;            // fewest bytes that all calls must move through device memory
   double percent_of_roof;  // the slower of the two floors / measured time * 100; 0 where the device's roofs
                            // are unknown
+};
+
+// One operation as it ran: milliseconds since profiling began. layer -1: embedding, head and optimizer.
+struct OpSpan {
+  const char* op;
+  const char* phase;
+  int layer;
+  double begin_ms;
+  double ms;
 };
 
 // What a device reaches on large work: the ceilings that times are compared with. 0: unknown.
@@ -210,10 +220,13 @@ class Backend {
   // Names the operation that the next calls belong to, for the profiler; phase: forward | recompute |
   // backward | optimizer.
   virtual void scope(const char* phase, int layer) = 0;
-  virtual std::vector<OpTime> op_times() {
-    return {};
-  }                                                   // since the start; empty unless profiling was asked for
-  virtual DeviceRoof roof() { return {}; }            // measured at the first call; synchronizes
+  // Device time by operation, for backends that run behind the host: from profile(true) on, which forgets
+  // what was measured before. Empty on a backend that computes within the call: there the caller's clock
+  // tells.
+  virtual void profile(bool on) {}
+  virtual std::vector<OpTime> op_times() { return {}; }  // synchronizes
+  virtual std::vector<OpSpan> op_spans() { return {}; }  // the same operations one by one; synchronizes
+  virtual DeviceRoof roof() { return {}; }               // measured at the first call; synchronizes
   virtual i64 submissions() const { return 0; }       // graphs, and kernels outside graphs, submitted so far
   virtual i64 kernels(int graph) const { return 0; }  // kernels that one launch of this graph runs
   // Device memory that the backend itself takes beside what is allocated: context, code, libraries. For the

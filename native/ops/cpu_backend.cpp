@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "core/error.h"
 #include "ops/backend.h"
@@ -91,6 +92,7 @@ class CpuBackend final : public Backend {
   }
   void launch(int graph) override { graphs_.at(static_cast<size_t>(graph))(); }
   void scope(const char*, int) override {}
+  DeviceRoof roof() override;
 
   void embedding_fwd(Act* x, const Wgt* table, const Batch& b, i64 H) override {
     TESSERA_CALL(embedding_fwd, f32(x), f32(table), b, H);
@@ -214,6 +216,7 @@ class CpuBackend final : public Backend {
   int threads_;
   bool recurrent_;
   bool avx2_;
+  DeviceRoof roof_;
   std::vector<std::function<void()>> graphs_;
 };
 
@@ -240,6 +243,35 @@ std::vector<KernelInfo> CpuBackend::kernels(const GdnShape&, const AttnShape&) c
           pair("head", "linear", "linear_fwd", "linear_bwd"),
           pair("head", "cross_entropy", "cross_entropy", "cross_entropy"),
           pair("optimizer", "adamw", "adamw", "")};
+}
+
+// A copy of what a micro-batch's activations take, which the caches hold in part, and a product of the
+// engine's own kernel: the best of a few, about 0.1 s together.
+DeviceRoof CpuBackend::roof() {
+  if (roof_.bytes_per_second > 0) return roof_;
+  constexpr i64 kSide = 640, kFloats = i64{1} << 22;
+  std::vector<float> from(kFloats, 1.0f), to(kFloats), product(kSide * kSide);
+  const auto best_seconds = [](const auto& work) {
+    double best = 1e9;
+    for (int n = 0; n < 4; ++n) {
+      const double begin = omp_get_wtime();
+      work();
+      best = std::fmin(best, omp_get_wtime() - begin);
+    }
+    return best;
+  };
+  const double copy = best_seconds([&] {
+#pragma omp parallel for num_threads(threads_) schedule(static)
+    for (i64 part = 0; part < 64; ++part)
+      std::memcpy(&to[static_cast<size_t>(part * (kFloats / 64))],
+                  &from[static_cast<size_t>(part * (kFloats / 64))], kFloats / 64 * sizeof(float));
+  });
+  const double multiply = best_seconds([&] {
+    TESSERA_CALL(linear_fwd, product.data(), from.data(), from.data(), static_cast<const float*>(nullptr),
+                 kSide, kSide, kSide);
+  });
+  roof_ = {2.0 * kSide * kSide * kSide / multiply, 2.0 * kFloats * sizeof(float) / copy};
+  return roof_;
 }
 
 void CpuBackend::grad_norm(StepResult* result, const std::vector<AdamSegment>& segments,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "ops/cuda_backend.h"
 #include "ops/cuda_common.cuh"
@@ -78,6 +79,7 @@ CudaBackend::~CudaBackend() {
   cudaStreamSynchronize(stream_);
   for (Graph& graph : graphs_) {
     if (graph.exec) cudaGraphExecDestroy(graph.exec);
+    if (graph.timed) cudaGraphExecDestroy(graph.timed);
   }
   for (cudaEvent_t event : marks_) cudaEventDestroy(event);
   library_.reset();
@@ -174,13 +176,18 @@ int CudaBackend::capture(const std::function<void()>& enqueue) {
   enqueue();
   mode_ = Mode::eager;
   Graph graph;
-  if (!use_graphs_) {
-    graph.enqueue = enqueue;
-    graphs_.push_back(std::move(graph));
-    return static_cast<int>(graphs_.size()) - 1;
+  graph.enqueue = enqueue;
+  if (use_graphs_) {
+    const bool profiling = std::exchange(profiling_, false);
+    graph.exec = instantiate(enqueue, &graph.kernels);
+    profiling_ = profiling;
   }
+  graphs_.push_back(std::move(graph));
+  return static_cast<int>(graphs_.size()) - 1;
+}
+
+cudaGraphExec_t CudaBackend::instantiate(const std::function<void()>& enqueue, i64* kernels) {
   synchronize();
-  profiler_.take_spans();
   mode_ = Mode::capturing;
   check_cuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "begin of a graph");
   cudaGraph_t captured = nullptr;
@@ -198,30 +205,59 @@ int CudaBackend::capture(const std::function<void()>& enqueue) {
   check_cuda(cudaGraphGetNodes(captured, nullptr, &count), "nodes of a graph");
   std::vector<cudaGraphNode_t> nodes(count);
   check_cuda(cudaGraphGetNodes(captured, nodes.data(), &count), "nodes of a graph");
+  *kernels = 0;
   for (cudaGraphNode_t node : nodes) {
     cudaGraphNodeType type;
     check_cuda(cudaGraphNodeGetType(node, &type), "nodes of a graph");
-    graph.kernels += type == cudaGraphNodeTypeKernel;
+    *kernels += type == cudaGraphNodeTypeKernel;
   }
-  check_cuda(cudaGraphInstantiate(&graph.exec, captured, 0), "instantiation of a graph");
+  cudaGraphExec_t exec = nullptr;
+  check_cuda(cudaGraphInstantiate(&exec, captured, 0), "instantiation of a graph");
   check_cuda(cudaGraphDestroy(captured), "a graph");
-  check_cuda(cudaGraphUpload(graph.exec, stream_), "upload of a graph");
-  graph.spans = profiler_.take_spans();
-  graphs_.push_back(std::move(graph));
-  return static_cast<int>(graphs_.size()) - 1;
+  check_cuda(cudaGraphUpload(exec, stream_), "upload of a graph");
+  return exec;
 }
 
 void CudaBackend::launch(int index) {
   Graph& graph = graphs_.at(index);
-  if (graph.exec) {
+  if (!graph.exec) {
+    graph.enqueue();
+  } else if (profiling_) {
+    launch_timed(graph);
+  } else {
     ++submissions_;
     check_cuda(cudaGraphLaunch(graph.exec, stream_), "launch of a graph");
-  } else {
-    graph.enqueue();
   }
-  if (!profiling_) return;
+}
+
+void CudaBackend::launch_timed(Graph& graph) {
+  if (!graph.timed || graph.uncollected) collect_times();
+  if (!graph.timed) {
+    i64 kernels = 0;
+    graph.timed = instantiate(graph.enqueue, &kernels);
+    graph.spans = profiler_.take_spans();
+  }
+  ++submissions_;
+  check_cuda(cudaGraphLaunch(graph.timed, stream_), "launch of a graph");
+  graph.uncollected = true;
+}
+
+void CudaBackend::collect_times() {
   synchronize();
-  profiler_.collect(graph.exec ? graph.spans : profiler_.take_spans());
+  profiler_.collect(profiler_.take_spans());
+  for (Graph& graph : graphs_) {
+    if (!graph.uncollected) continue;
+    profiler_.collect(graph.spans);
+    graph.uncollected = false;
+  }
+}
+
+void CudaBackend::profile(bool on) {
+  if (on) {
+    collect_times();
+    profiler_.restart(stream_);
+  }
+  profiling_ = on;
 }
 
 i64 CudaBackend::kernels(int graph) const { return graphs_.at(graph).kernels; }
@@ -230,7 +266,7 @@ bool CudaBackend::begin_op(const char* op, OpCost cost) {
   if (mode_ == Mode::rehearsing) return false;
   submissions_ += mode_ == Mode::eager;
   nvtxRangePushA(op);
-  if (profiling_) profiler_.begin(op, phase_, cost, stream_, mode_ == Mode::capturing);
+  if (profiling_) profiler_.begin(op, phase_, layer_, cost, stream_, mode_ == Mode::capturing);
   return true;
 }
 
@@ -241,12 +277,23 @@ void CudaBackend::end_op() {
 
 void CudaBackend::scope(const char* phase, int layer) {
   phase_ = phase;
+  layer_ = layer;
   nvtxMarkA((phase_ + " " + std::to_string(layer)).c_str());
 }
 
 std::vector<OpTime> CudaBackend::op_times() {
   if (!profiling_) return {};
+  collect_times();
   return profiler_.times(roof());
+}
+
+std::vector<OpSpan> CudaBackend::op_spans() {
+  if (!profiling_) return {};
+  collect_times();
+  std::vector<OpSpan> spans = profiler_.spans();
+  std::stable_sort(spans.begin(), spans.end(),
+                   [](const OpSpan& a, const OpSpan& b) { return a.begin_ms < b.begin_ms; });
+  return spans;
 }
 
 DeviceRoof CudaBackend::roof() {

@@ -49,7 +49,11 @@ class CudaBackend final : public Backend {
   int capture(const std::function<void()>& enqueue) override;
   void launch(int graph) override;
   void scope(const char* phase, int layer) override;
+  // Times by events: where graphs are used, each is captured a second time, with events in it, when it is
+  // first launched while this is on.
+  void profile(bool on) override;
   std::vector<OpTime> op_times() override;
+  std::vector<OpSpan> op_spans() override;
   DeviceRoof roof() override;
   i64 submissions() const override { return submissions_; }
   i64 kernels(int graph) const override;
@@ -106,11 +110,16 @@ class CudaBackend final : public Backend {
  private:
   enum class Mode { eager, capturing, rehearsing };
   struct Graph {
-    std::function<void()> enqueue;  // without graphs: submitted at every launch
-    cudaGraphExec_t exec = nullptr;
+    std::function<void()> enqueue;
+    cudaGraphExec_t exec = nullptr;   // null: without graphs, submitted at every launch
+    cudaGraphExec_t timed = nullptr;  // the same with events around each operation
     i64 kernels = 0;
-    std::vector<OpProfiler::Span> spans;
+    std::vector<OpProfiler::Span> spans;  // of `timed`
+    bool uncollected = false;             // its events hold times that have not been read
   };
+  cudaGraphExec_t instantiate(const std::function<void()>& enqueue, i64* kernels);
+  void launch_timed(Graph& graph);
+  void collect_times();  // synchronizes
 
   // Submits one operation: named to the profiler and to its error, left out of a rehearsal.
   template <class Launch>
@@ -141,6 +150,7 @@ class CudaBackend final : public Backend {
   i64 next_mark_ = 0;
   i64 submissions_ = 0;
   std::string phase_ = "forward";
+  int layer_ = -1;
   OpProfiler profiler_;
   DeviceRoof roof_;
 };

@@ -9,9 +9,9 @@ OpProfiler::~OpProfiler() {
   for (cudaEvent_t event : events_) cudaEventDestroy(event);
 }
 
-void OpProfiler::begin(const char* op, const std::string& phase, OpCost cost, cudaStream_t stream,
+void OpProfiler::begin(const char* op, const std::string& phase, int layer, OpCost cost, cudaStream_t stream,
                        bool capturing) {
-  Span span{op, phase, cost, nullptr, nullptr};
+  Span span{op, phase, layer, cost, nullptr, nullptr};
   for (cudaEvent_t* event : {&span.begin, &span.end}) {
     check_cuda(cudaEventCreate(event), "profiler");
     events_.push_back(*event);
@@ -34,14 +34,30 @@ std::vector<OpProfiler::Span> OpProfiler::take_spans() {
   return taken;
 }
 
+void OpProfiler::restart(cudaStream_t stream) {
+  totals_.clear();
+  spans_.clear();
+  if (!origin_) {
+    check_cuda(cudaEventCreate(&origin_), "profiler");
+    events_.push_back(origin_);
+  }
+  check_cuda(cudaEventRecord(origin_, stream), "profiler");
+}
+
+const char* OpProfiler::keep(const std::string& name) { return names_.insert(name).first->c_str(); }
+
 void OpProfiler::collect(const std::vector<Span>& spans) {
   for (const Span& span : spans) {
-    float ms = 0.0f;
+    float ms = 0.0f, begin_ms = 0.0f;
     check_cuda(cudaEventElapsedTime(&ms, span.begin, span.end), "profiler");
-    auto total = std::find_if(totals_.begin(), totals_.end(),
-                              [&](const OpTime& t) { return t.op == span.op && t.phase == span.phase; });
+    if (origin_) check_cuda(cudaEventElapsedTime(&begin_ms, origin_, span.begin), "profiler");
+    spans_.push_back({keep(span.op), keep(span.phase), span.layer, begin_ms, ms});
+    const bool layered = span.layer >= 0;
+    auto total = std::find_if(totals_.begin(), totals_.end(), [&](const OpTime& t) {
+      return t.op == span.op && t.phase == span.phase && t.layered == layered;
+    });
     if (total == totals_.end())
-      total = totals_.insert(totals_.end(), OpTime{span.op, span.phase, 0, 0, 0, 0, 0});
+      total = totals_.insert(totals_.end(), OpTime{span.op, span.phase, layered, 0, 0, 0, 0, 0});
     total->calls += 1;
     total->total_ms += ms;
     total->flops += span.cost.flops;

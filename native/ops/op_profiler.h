@@ -4,41 +4,46 @@
 
 #include <cuda_runtime_api.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include "ops/backend.h"
+#include "ops/op_cost.h"
 
 namespace tessera {
-
-// What an operation costs at least: floating-point operations on the matrix units, bytes through device
-// memory.
-struct OpCost {
-  double flops = 0.0;
-  double bytes = 0.0;
-};
 
 class OpProfiler {
  public:
   struct Span {
     std::string op, phase;
+    int layer;
     OpCost cost;
     cudaEvent_t begin, end;
   };
   ~OpProfiler();
 
   // Around one operation's launches; capturing: into the graph being captured.
-  void begin(const char* op, const std::string& phase, OpCost cost, cudaStream_t stream, bool capturing);
+  void begin(const char* op, const std::string& phase, int layer, OpCost cost, cudaStream_t stream,
+             bool capturing);
   void end(cudaStream_t stream, bool capturing);
 
+  // Forgets what was measured; times of op_spans() count from here.
+  void restart(cudaStream_t stream);
   std::vector<Span> take_spans();                // those recorded since the last call
   void collect(const std::vector<Span>& spans);  // adds their times; the stream has been synchronized
-  std::vector<OpTime> times(const DeviceRoof& roof) const;  // the longest first
+  std::vector<OpTime> times(const DeviceRoof& roof) const;     // the longest first
+  const std::vector<OpSpan>& spans() const { return spans_; }  // in the order that they were collected
 
  private:
+  const char* keep(const std::string& name);  // as long as this object lives
+
   std::vector<cudaEvent_t> events_;
+  cudaEvent_t origin_ = nullptr;
   std::vector<Span> open_;
   std::vector<OpTime> totals_;
+  std::vector<OpSpan> spans_;
+  std::set<std::string> names_;
 };
 
 }  // namespace tessera

@@ -221,15 +221,15 @@ std::unique_ptr<Executor> allocate_executor(Backend& backend, const ModelConfig&
   return nullptr;
 }
 
-Json op_table(Backend& device, ProfiledBackend& profiled) {
+Json op_table(Backend& device, const ProfiledBackend& profiled) {
   Json ops = op_times_json(device.op_times(), "op");
   if (!ops.empty()) return ops;
-  for (const Json& row : profiled.take_report())
-    ops.push_back({{"op", row["operation"]},
-                   {"phase", row["phase"]},
-                   {"calls", row["calls"]},
-                   {"totalMs", row["totalMs"]},
-                   {"averageUs", row["averageUs"]}});
+  for (const auto& row : profiled.rows())
+    ops.push_back({{"op", row.operation},
+                   {"phase", row.phase},
+                   {"calls", row.calls},
+                   {"totalMs", row.ms},
+                   {"averageUs", row.ms * 1e3 / static_cast<double>(row.calls)}});
   return ops;
 }
 

@@ -49,7 +49,7 @@ Trainer::Trainer(const TrainOptions& options)
       prefix_(tensor_prefix(files_)),
       layout_(make_layout(config_, prefix_)),
       device_(make_backend(options.device.empty() ? recipe_.device : options.device,
-                           {.threads = options.threads, .profile = options.profile ? "cupti" : ""})),
+                           {.threads = options.threads, .profile = ""})),
       backend_(std::make_unique<ProfiledBackend>(*device_)) {
   if (!options.eval_plan.empty()) {
     eval_cache_.emplace(options.eval_cache.empty() ? options.cache : options.eval_cache);
@@ -173,6 +173,7 @@ Json Trainer::forecast() const {
 }
 
 void Trainer::start() {
+  const auto begin = Account::Clock::now();
   emit({{"event", "progress"},
         {"what", "load"},
         {"done", 0},
@@ -189,7 +190,8 @@ void Trainer::start() {
     resume_from(checkpoint);
   }
   emit({{"event", "progress"}, {"what", "load"}, {"done", 1}, {"total", 1}});
-  last_report_ = last_save_ = std::chrono::steady_clock::now();
+  first_step_ = state_.step + 1;
+  last_report_ = last_save_ = last_account_ = account_.spent("load", begin);
 }
 
 void Trainer::resume_from(const fs::path& checkpoint) {

@@ -10,6 +10,7 @@
 #include "model/executor.h"
 #include "model/profiled_backend.h"
 #include "protocol/channel.h"
+#include "train/account.h"
 #include "train/checkpoint.h"
 #include "train/recipe.h"
 #include "train/token_cache.h"
@@ -22,7 +23,7 @@ struct TrainOptions {
   fs::path resume;                 // empty: from the beginning
   std::string device;              // empty: the recipe's
   int threads = 0;
-  bool profile = false;   // measure every step
+  bool profile = false;   // of every step
   bool forecast = false;  // check everything, report the memory, train nothing
 };
 
@@ -47,6 +48,7 @@ class Trainer {
     i64 step;
     double learning_rate;
     i64 targets, tokens, positions;
+    i64 computed, head_rows;  // positions and logit rows on the device
   };
 
   void check_model_and_plan() const;
@@ -66,7 +68,11 @@ class Trainer {
   void evaluate(const char* phase);
   void save();
   bool checkpoint_due() const;
-  void emit_profile();
+  bool profile_due();
+  void take_profiled_step();
+  Json profile_report(i64 launches);
+  void settle_operations();
+  void emit_account();
   std::optional<std::string> obey(CommandReader& commands);
   std::optional<std::string> pause(CommandReader& commands);
 
@@ -89,8 +95,11 @@ class Trainer {
   std::deque<Pending> pending_;
   i64 saved_step_ = -1;
   std::optional<fs::path> best_checkpoint_;
-  bool profile_next_ = false;
-  std::chrono::steady_clock::time_point last_report_, last_save_;
+  Account account_;
+  Work measured_;  // the steps of the profile being taken
+  i64 first_step_ = 0, steps_here_ = 0;
+  bool profile_next_ = false, profiled_ = false;
+  std::chrono::steady_clock::time_point last_report_, last_save_, last_account_;
 };
 
 }  // namespace tessera

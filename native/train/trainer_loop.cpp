@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "model/device.h"
+#include "train/profile.h"
 #include "train/trainer.h"
 
 namespace tessera {
@@ -15,11 +15,15 @@ double milliseconds_since(Clock::time_point t) {
 
 // Steps whose results the host has not read yet: it never waits for the device inside a step.
 constexpr size_t kStepsInFlight = 2;
+// One profile is taken of every run without being asked for: of a step that has warmed up.
+constexpr i64 kProfiledStep = 10;
+constexpr double kAccountEveryMs = 2000;
 
 }  // namespace
 
 void Trainer::take_step() {
   Pending p{};
+  auto at = Clock::now();
   std::vector<MicroBatch> batches;
   for (i64 k = 0, bin; k < recipe_.grad_accumulation && (bin = bins_of_step(state_.step, k)) >= 0; ++k) {
     batches.push_back(micro_batch(cache_, plan_, bin));
@@ -27,7 +31,12 @@ void Trainer::take_step() {
     p.tokens += batches.back().tokens;
     p.positions += batches.back().positions;
   }
-  for (size_t k = 0; k < batches.size(); ++k) executor_->run_micro_batch(batches[k].sequences, k == 0);
+  at = account_.spent("data", at);
+  for (size_t k = 0; k < batches.size(); ++k) {
+    executor_->run_micro_batch(batches[k].sequences, k == 0);
+    p.computed += executor_->shape().T;
+    p.head_rows += executor_->shape().num_loss;
+  }
   const double t = static_cast<double>(state_.step + 1);
   p.step = state_.step + 1;
   p.learning_rate = recipe_.schedule.at(state_.step, total_steps_);
@@ -38,7 +47,9 @@ void Trainer::take_step() {
                                 .clip = static_cast<float>(recipe_.clip),
                                 .seed = static_cast<std::uint32_t>(recipe_.seed),
                                 .step = static_cast<i32>(p.step)});
+  account_.spent("engine", at);
   pending_.push_back(p);
+  ++steps_here_;
   state_.step = p.step;
   state_.next_bin = bins_of_step(state_.step, 0);
   report(backend_->fixed_shapes() ? kStepsInFlight : 0);
@@ -49,10 +60,15 @@ void Trainer::report(size_t most_pending) {
   while (pending_.size() > most_pending) {
     const Pending p = pending_.front();
     pending_.pop_front();
+    const auto waiting = Clock::now();
     const StepResult result = executor_->result(p.ticket);
+    account_.spent("engine", waiting);
     if (!result.finite) fail_non_finite(p.step);
     const double ms = milliseconds_since(last_report_);
     last_report_ = Clock::now();
+    const Work work{1, p.tokens, p.targets, p.computed, p.head_rows, ms};
+    account_.add_step(work);
+    measured_ += work;
     state_.supervised_tokens += p.targets;
     state_.real_tokens += p.tokens;
     state_.positions += p.positions;
@@ -68,6 +84,7 @@ void Trainer::report(size_t most_pending) {
           {"positions", p.positions},
           {"milliseconds", ms},
           {"atMs", now_ms()}});
+    account_.spent("reporting", last_report_);
   }
 }
 
@@ -91,6 +108,9 @@ void Trainer::fail_non_finite(i64 step) {
 void Trainer::evaluate(const char* phase) {
   if (!eval_plan_) return;
   report(0);
+  const auto begin = Clock::now();
+  const bool measuring = backend_->enabled();
+  backend_->enable(false);
   double sum = 0;
   i64 targets = 0;
   for (i64 b = 0; b < eval_plan_->num_bins(); ++b) {
@@ -102,19 +122,23 @@ void Trainer::evaluate(const char* phase) {
   if (targets == 0)
     throw EngineError("no_supervised_tokens",
                       options_.eval_plan.string() + ": the held-out examples have 0 supervised tokens");
+  backend_->enable(measuring);
   const double loss = sum / static_cast<double>(targets);
   emit({{"event", "eval"}, {"step", state_.step}, {"loss", loss}, {"tokens", targets}, {"phase", phase}});
+  last_report_ = account_.spent("evaluation", begin);
   const bool better = !state_.best_eval || loss < *state_.best_eval;
   if (better) state_.best_eval = loss;
   if (better && recipe_.checkpoint.best && state_.step > 0) {
     save();
     best_checkpoint_ = checkpoint_path(options_.out, state_.step);
   }
-  last_report_ = Clock::now();
 }
 
 void Trainer::save() {
   report(0);
+  const auto begin = Clock::now();
+  const bool measuring = backend_->enabled();
+  backend_->enable(false);
   const fs::path path =
       saved_step_ == state_.step && fs::exists(checkpoint_path(options_.out, state_.step))
           ? checkpoint_path(options_.out, state_.step)
@@ -125,7 +149,8 @@ void Trainer::save() {
   if (best_checkpoint_) spare.push_back(*best_checkpoint_);
   prune_checkpoints(options_.out, recipe_.checkpoint.keep, spare);
   emit({{"event", "checkpoint"}, {"step", state_.step}, {"path", fs::absolute(path).string()}});
-  last_report_ = last_save_ = Clock::now();
+  backend_->enable(measuring);
+  last_report_ = last_save_ = account_.spent("checkpoint", begin);
 }
 
 bool Trainer::checkpoint_due() const {
@@ -134,11 +159,77 @@ bool Trainer::checkpoint_due() const {
          (rules.every_minutes > 0 && milliseconds_since(last_save_) >= rules.every_minutes * 60'000);
 }
 
-void Trainer::emit_profile() {
-  emit({{"event", "profile"},
-        {"step", state_.step},
-        {"host", backend_->take_report()},
-        {"device", op_times_json(backend_->op_times(), "operation")}});
+bool Trainer::profile_due() {
+  const bool last = state_.step + 1 == total_steps_,
+             asked = profile_next_ || recipe_.profile_at == state_.step + 1;
+  profile_next_ = false;
+  if (asked) return true;
+  return recipe_.profile_at == 0 && !profiled_ && (steps_here_ + 1 == kProfiledStep || last);
+}
+
+// The host's record goes into the account; what it measures next stands alone.
+void Trainer::settle_operations() {
+  if (!backend_->fixed_shapes()) account_.add_operations(backend_->rows());
+  backend_->clear();
+}
+
+void Trainer::take_profiled_step() {
+  report(0);
+  settle_operations();
+  measured_ = {};
+  const i64 submitted = backend_->submissions();
+  // On a device that runs behind, this captures each graph once more, with events in it.
+  backend_->profile(true);
+  backend_->enable(true);
+  backend_->trace(true);
+  take_step();
+  report(0);
+  const auto begin = Clock::now();
+  const i64 launches = backend_->submissions() - submitted;
+  emit(profile_report(launches));
+  backend_->profile(false);
+  backend_->trace(false);
+  settle_operations();
+  backend_->enable(!backend_->fixed_shapes());
+  profiled_ = true;
+  emit_account();
+  last_report_ = account_.spent("profiling", begin);
+}
+
+Json Trainer::profile_report(i64 launches) {
+  const std::vector<OpTime> device = backend_->op_times();
+  const bool behind = backend_->fixed_shapes();
+  const std::vector<OpSpan> spans = behind ? backend_->op_spans() : backend_->spans();
+  if (behind) {
+    account_.add_operations(as_rows(device));
+    account_.add_sample(measured_, span_ms(spans));
+  }
+  const DeviceRoof roof = backend_->roof();
+  const MemoryPlan memory = executor_->plan();
+  Json event = {{"event", "profile"},
+                {"step", state_.step},
+                {"device", device_rows(device)},
+                {"host", host_rows(backend_->rows(), behind ? DeviceRoof{} : roof)},
+                {"timeline", timeline_json(spans)},
+                {"milliseconds", measured_.ms},
+                {"spanMs", span_ms(spans)},
+                {"realTokens", measured_.real_tokens},
+                {"positions", measured_.positions},
+                {"headRows", measured_.head_rows},
+                {"backend", backend_->name()},
+                {"recompute", policy_name(executor_->options().policy)},
+                {"memory", {{"planned", memory.total}, {"activations", memory.activations}}}};
+  if (behind) event["launches"] = launches;
+  if (roof.flops_per_second > 0)
+    event["roof"] = {{"flopsPerSecond", roof.flops_per_second}, {"bytesPerSecond", roof.bytes_per_second}};
+  return event;
+}
+
+// The running sum so far. Small: some forty operations.
+void Trainer::emit_account() {
+  settle_operations();
+  emit(account_.to_json(first_step_));
+  last_account_ = Clock::now();
 }
 
 // Takes the commands that have come; a reason where the run is to end.
@@ -156,17 +247,23 @@ std::optional<std::string> Trainer::obey(CommandReader& commands) {
 
 std::optional<std::string> Trainer::pause(CommandReader& commands) {
   report(0);
+  emit_account();
   emit({{"event", "paused"}, {"step", state_.step}});
+  auto begin = Clock::now();
   for (;;) {
     const auto command = commands.wait(60'000);
     if (!command) continue;
     if (*command == "stop") return "stopped";
     if (*command == "parent-gone") return "parent-gone";
-    if (*command == "checkpoint") save();
+    if (*command == "checkpoint") {
+      account_.spent("paused", begin);
+      save();
+      begin = last_save_;
+    }
     if (*command == "resume") break;
   }
   emit({{"event", "resumed"}, {"step", state_.step}});
-  last_report_ = Clock::now();
+  last_report_ = account_.spent("paused", begin);
   return std::nullopt;
 }
 
@@ -174,33 +271,29 @@ void Trainer::run(CommandReader& commands) {
   start();
   if (state_.step == 0) evaluate("before");
   std::string reason = "completed";
-  backend_->enable(options_.profile);
+  backend_->enable(!backend_->fixed_shapes());
   while (state_.step < total_steps_) {
     if (const auto end = obey(commands)) {
       reason = *end;
       break;
     }
-    const bool profile = profile_next_ || recipe_.profile_at == state_.step + 1;
-    profile_next_ = false;
-    if (profile) {
-      report(0);
-      backend_->take_report();
-      backend_->enable(true);
-    }
-    take_step();
-    if (profile) {
-      report(0);
-      emit_profile();
-      backend_->enable(options_.profile);
+    if (options_.profile || profile_due())
+      take_profiled_step();
+    else
+      take_step();
+    if (milliseconds_since(last_account_) > kAccountEveryMs) {
+      const auto begin = Clock::now();
+      emit_account();
+      account_.spent("reporting", begin);
     }
     if (recipe_.evaluate_every > 0 && state_.step % recipe_.evaluate_every == 0 && state_.step < total_steps_)
       evaluate("during");
     if (checkpoint_due() && state_.step < total_steps_) save();
   }
   report(0);
-  if (options_.profile) emit_profile();
   if (reason == "completed") evaluate("after");
   save();
+  emit_account();
   emit({{"event", "done"}, {"step", state_.step}, {"reason", reason}});
 }
 
