@@ -169,6 +169,28 @@ const series = z.object({
 });
 export type Series = z.infer<typeof series>;
 
+const runName = z.object({ id, name: z.string() });
+
+/** A waterfall from one run's time per real token to another's, in microseconds; negative parts make it faster. */
+export const whyFaster = z.object({
+  from: runName,
+  to: runName,
+  fromUsPerToken: z.number(),
+  toUsPerToken: z.number(),
+  /** Together with `unexplainedUs` exactly the difference. */
+  parts: z.array(
+    z.object({
+      name: z.string(),
+      kind: z.enum(['padding', 'updates', 'head', 'recompute', 'kernel', 'gaps', 'data', 'host', 'beside']),
+      us: z.number(),
+    }),
+  ),
+  unexplainedUs: z.number(),
+  /** What the runs did beside their steps: evaluation, checkpoints, loading. */
+  beside: z.array(z.object({ name: z.string(), fromUs: z.number(), toUs: z.number() })),
+});
+export type WhyFaster = z.infer<typeof whyFaster>;
+
 export const runUpdate = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('run'), run: runSummary }),
   z.object({ kind: z.literal('step'), runId: id, step: runStep }),
@@ -228,10 +250,19 @@ export const runChannels = {
     result: ok,
   }),
   'runs:compare': call({
-    args: z.object({ ids: z.array(id).min(2) }),
+    args: z.object({
+      ids: z.array(id).min(2),
+      /** Also evaluation, checkpoints and loading in the times per token. */
+      whole: z.boolean().default(false),
+      /** Which two the waterfall joins, by their places in `ids`. */
+      pair: z.tuple([z.int().nonnegative(), z.int().nonnegative()]).default([0, 1]),
+    }),
     result: z.object({
       differences: z.array(z.object({ field: z.string(), values: z.array(z.unknown()) })),
       results: z.array(runSummary),
+      whyFaster: whyFaster.optional(),
+      /** Why there is no `whyFaster`. */
+      whyNot: z.string().optional(),
     }),
   }),
   'runs:profile': call({ args: one, result: z.object({ profile: z.record(z.string(), z.unknown()) }) }),

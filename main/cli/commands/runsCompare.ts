@@ -1,14 +1,21 @@
 import { defineCommand } from '../command.ts';
 import { count } from '../progressBar.ts';
 import { textTable } from '../runText.ts';
+import { waterfallText } from '../waterfallText.ts';
 
 export const command = defineCommand({
-  summary: 'Compare runs: what differs, and what came of it',
-  usage: 'RUN RUN…',
-  options: {},
+  summary: 'Compare runs: what differs, what came of it, and why one is faster',
+  usage: 'RUN RUN… [--whole]',
+  options: {
+    whole: {
+      type: 'boolean',
+      help: 'the times per token include evaluation, checkpoints and loading',
+    },
+  },
   numPositionals: [2, Infinity],
-  run: async ({ positionals, core }) => (await core()).call('runs:compare', { ids: positionals }),
-  text: ({ differences, results }) => {
+  run: async ({ positionals, options, core }) =>
+    (await core()).call('runs:compare', { ids: positionals, whole: options.whole ?? false }),
+  text: ({ differences, results, whyFaster, whyNot }) => {
     const cell = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
     const rows = differences.map(({ field, values }) => [
       field,
@@ -18,7 +25,7 @@ export const command = defineCommand({
       name,
       ...results.map((run) => of(run)?.toFixed(4) ?? ''),
     ];
-    return textTable(
+    const table = textTable(
       ['', ...results.map(({ name, id }) => `${name} (${id})`)],
       [
         ...rows,
@@ -32,5 +39,6 @@ export const command = defineCommand({
         ],
       ],
     );
+    return `${table}\n\n${whyFaster === undefined ? `No waterfall: ${whyNot ?? 'unknown'}.` : waterfallText(whyFaster)}`;
   },
 });

@@ -40,6 +40,7 @@ export const engineEvent = z.discriminatedUnion('event', [
   z.looseObject({ event: z.literal('paused'), step: step.optional() }),
   z.looseObject({ event: z.literal('resumed'), step: step.optional() }),
   z.looseObject({ event: z.literal('profile'), step: step.optional() }),
+  z.looseObject({ event: z.literal('account'), fromStep: step }),
   z.looseObject({
     event: z.literal('telemetry'),
     atMs: z.number(),

@@ -1,4 +1,5 @@
 import type { RunListRow, RunQueries } from '../../../db/queries/runs.ts';
+import type { AccountQueries } from '../../../db/queries/accounts.ts';
 import type { SeriesQueries } from '../../../db/queries/series.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import type { RunUpdate } from '../../contract/runs.ts';
@@ -13,6 +14,7 @@ import { nextRunState, type RunEvent, type RunState } from './runState.ts';
 export interface RunStores {
   runs: RunQueries;
   series: SeriesQueries;
+  accounts: AccountQueries;
   publish: (update: RunUpdate) => void;
   log: Log;
 }
@@ -109,6 +111,11 @@ export class ActiveRun {
         });
         break;
       }
+      case 'account': {
+        const { event: _event, fromStep, ...account } = event;
+        this.stores.accounts.put(this.id, fromStep, JSON.stringify(account));
+        break;
+      }
       case 'telemetry':
         break;
       default:
@@ -118,7 +125,9 @@ export class ActiveRun {
   }
 
   /** Everything that belongs on the run's time line. */
-  private note(event: Exclude<EngineEvent, { event: 'hello' | 'step' | 'progress' | 'telemetry' }>): void {
+  private note(
+    event: Exclude<EngineEvent, { event: 'hello' | 'step' | 'progress' | 'account' | 'telemetry' }>,
+  ): void {
     this.recorder.flush();
     const { runs } = this.stores;
     if (event.event === 'eval') {

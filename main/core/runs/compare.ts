@@ -1,4 +1,6 @@
-import { runSummary, type RunDetail, type RunSummary } from '../../contract/runs.ts';
+import { runSummary, type RunDetail, type RunSummary, type WhyFaster } from '../../contract/runs.ts';
+import { sumAccounts } from './account.ts';
+import { isMeasured, whyFaster } from './whyFaster.ts';
 
 export interface Comparison {
   differences: { field: string; values: unknown[] }[];
@@ -16,6 +18,29 @@ export function compareRuns(runs: RunDetail[]): Comparison {
     .map((field) => ({ field, values: flat.map((each) => each.get(field) ?? null) }))
     .filter(({ values }) => new Set(values.map((value) => JSON.stringify(value))).size > 1);
   return { differences, results: runs.map((run) => runSummary.parse(run)) };
+}
+
+/**
+ * The waterfall between two runs, or why there is none.
+ * @param accountsOf what the engines of a run stored of where its time went
+ */
+export function explainSpeed(
+  [from, to]: [RunSummary | undefined, RunSummary | undefined],
+  accountsOf: (id: string) => string[],
+  whole: boolean,
+): { whyFaster: WhyFaster } | { whyNot: string } {
+  if (from === undefined || to === undefined)
+    return { whyNot: 'the pair names a run that is not among them' };
+  const [a, b] = [from, to].map(({ id }) => sumAccounts(accountsOf(id)));
+  for (const [run, account] of [[from, a] as const, [to, b] as const]) {
+    if (account === undefined || !isMeasured(account))
+      return {
+        whyNot: `of ${run.name} (${run.id}) no operation times are stored${run.steps === 0 ? ': it took no step' : ' yet'}`,
+      };
+  }
+  if (a === undefined || b === undefined) return { whyNot: 'no operation times are stored' };
+  const name = ({ id, name: called }: RunSummary) => ({ id, name: called });
+  return { whyFaster: { from: name(from), to: name(to), ...whyFaster(a, b, whole) } };
 }
 
 function flatten(value: unknown, path = '', into = new Map<string, unknown>()): Map<string, unknown> {

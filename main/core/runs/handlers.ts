@@ -1,7 +1,7 @@
 import { untilAborted, type Handlers } from '../../contract/channel.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import type { runChannels, RunSummary } from '../../contract/runs.ts';
-import { compareRuns } from './compare.ts';
+import { compareRuns, explainSpeed } from './compare.ts';
 import { describe, summarise } from './describe.ts';
 import { exportRun } from './exportRun.ts';
 import { generate } from './generate.ts';
@@ -57,7 +57,11 @@ export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
       }
       return { ok: true };
     },
-    'runs:compare': ({ ids }) => compareRuns(ids.map(detail)),
+    'runs:compare': ({ ids, whole, pair }) => {
+      const compared = compareRuns(ids.map(detail));
+      const two = pair.map((index) => compared.results[index]);
+      return { ...compared, ...explainSpeed([two[0], two[1]], runs.accounts.of, whole) };
+    },
     'runs:profile': ({ id }) => {
       const row = runs.find(id);
       const stored = queries.latestProfile(row.id);

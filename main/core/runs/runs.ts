@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { accountQueries, type AccountQueries } from '../../../db/queries/accounts.ts';
 import { runQueries, type RunListRow, type RunQueries } from '../../../db/queries/runs.ts';
 import { seriesQueries, type SeriesQueries } from '../../../db/queries/series.ts';
 import type { CallContext } from '../../contract/channel.ts';
@@ -35,6 +36,7 @@ interface PrepareOptions {
 export class Runs {
   readonly queries: RunQueries;
   readonly series: SeriesQueries;
+  readonly accounts: AccountQueries;
   readonly supervisor: RunSupervisor;
   private readonly context: CoreContext;
   private readonly datasets: Datasets;
@@ -45,9 +47,11 @@ export class Runs {
     this.datasets = datasets;
     this.queries = runQueries(context.db);
     this.series = seriesQueries(context.db);
+    this.accounts = accountQueries(context.db);
     this.supervisor = new RunSupervisor({
       runs: this.queries,
       series: this.series,
+      accounts: this.accounts,
       log: context.log,
       work: context.work,
       openData: (recipe) => openRunData(datasets, recipe, backgroundCall),

@@ -28,11 +28,11 @@ export class RunSupervisor {
   private starting = false;
   private isClosing = false;
 
-  constructor({ runs, series, log, work, openData }: SupervisorParts) {
+  constructor({ runs, series, accounts, log, work, openData }: SupervisorParts) {
     this.work = work;
     this.openData = openData;
     this.stores = {
-      ...{ runs, series, log },
+      ...{ runs, series, accounts, log },
       publish: (update) => {
         this.updates.emit(update);
       },
