@@ -1,9 +1,11 @@
 /**
- * Times an import, and its parts alone in the same run: `import.ts FILE --model DIR`. Prints one JSON
- * object: rows, tokens, seconds, processor seconds of all threads, the tokenizer alone, the share of its speed that the import reaches, peak memory.
+ * Times an import, and its parts alone in the same run: `import.ts FILE --model DIR`. Prints one JSON object: rows,
+ * tokens, seconds, processor seconds of all threads, the tokenizer library alone, the share of its speed that the
+ * import reaches (by the clock, and by processor seconds, which other work on the machine disturbs less), peak memory,
+ * and how busy the machine was.
  */
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Tokenizer } from 'tokenizers';
@@ -20,6 +22,7 @@ const modelDir = values.model ?? bundled().model;
 const home = mkdtempSync(join(tmpdir(), 'tessera-bench-'));
 const cacheDir = join(home, 'cache');
 
+const loadBefore = loadavg()[0] ?? 0;
 const startedAtMs = performance.now();
 const stats = statSync(path);
 const sha256 = await hashFile(path);
@@ -37,12 +40,12 @@ const manifest = await runInThread(
   () => undefined,
   new AbortController().signal,
 );
-const cpu = process.cpuUsage();
+const cpuSeconds = cpuSecondsSince({ user: 0, system: 0 });
 const seconds = (performance.now() - startedAtMs) / 1000;
 const peakMemoryMb = Math.round(process.resourceUsage().maxRSS / 1024);
 const { examples, tokens, supervisedTokens } = manifest;
 
-const tokenizerTokensPerSecond = await timeTokenizer();
+const alone = await timeTokenizer();
 const tokensPerSecond = tokens / seconds;
 const round = (value: number, digits = 0) => Number(value.toFixed(digits));
 process.stdout.write(
@@ -52,19 +55,29 @@ process.stdout.write(
     tokens,
     supervisedTokens,
     seconds: round(seconds, 2),
-    cpuSeconds: round((cpu.user + cpu.system) / 1e6, 2),
+    cpuSeconds: round(cpuSeconds, 2),
     rowsPerSecond: round(examples / seconds),
     tokensPerSecond: round(tokensPerSecond),
-    tokenizerTokensPerSecond: round(tokenizerTokensPerSecond),
-    shareOfTokenizer: round(tokensPerSecond / tokenizerTokensPerSecond, 3),
+    tokensPerCpuSecond: round(tokens / cpuSeconds),
+    tokenizerTokensPerSecond: round(alone.perSecond),
+    tokenizerTokensPerCpuSecond: round(alone.perCpuSecond),
+    shareOfTokenizer: round(tokensPerSecond / alone.perSecond, 3),
+    shareByCpuSeconds: round(tokens / cpuSeconds / alone.perCpuSecond, 3),
     peakMemoryMb,
     cacheBytes: manifest.sizeBytes,
+    loadBefore: round(loadBefore, 1),
+    loadAfter: round(loadavg()[0] ?? 0, 1),
   })}\n`,
 );
 rmSync(home, { recursive: true });
 
+function cpuSecondsSince(start: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(start);
+  return (user + system) / 1e6;
+}
+
 /** Encodes the texts of up to 5,000 of the same rows, nothing else: what the library does alone. */
-async function timeTokenizer(): Promise<number> {
+async function timeTokenizer(): Promise<{ perSecond: number; perCpuSecond: number }> {
   const tokenizer = Tokenizer.fromFile(join(modelDir, 'tokenizer.json'));
   const cache = new TokenCache(cacheDir);
   const count = Math.min(examples, 5000);
@@ -72,10 +85,14 @@ async function timeTokenizer(): Promise<number> {
   cache.close();
   const texts = await tokenizer.decodeBatch(ids, false);
   const begin = performance.now();
+  const cpu = process.cpuUsage();
   let numTokens = 0;
   for (let from = 0; from < count; from += 512) {
     const encodings = await tokenizer.encodeBatch(texts.slice(from, from + 512), { addSpecialTokens: false });
     for (const encoding of encodings) numTokens += encoding.getLength();
   }
-  return numTokens / ((performance.now() - begin) / 1000);
+  return {
+    perSecond: numTokens / ((performance.now() - begin) / 1000),
+    perCpuSecond: numTokens / cpuSecondsSince(cpu),
+  };
 }

@@ -2,8 +2,9 @@ import type { JsEncoding, Tokenizer } from 'tokenizers';
 import { TesseraError } from '../../../contract/errors.ts';
 import type { ModelFolder } from '../modelFolder.ts';
 import type { RenderedExample } from './renderExample.ts';
-import { supervisedTokens } from './supervisedTokens.ts';
+import { EncodedWhole, EncodedWords, type EncodedText } from './encodedText.ts';
 import { readTokenizerFile, type TokenizerFile } from './tokenizerFile.ts';
+import { WordTokenizer } from './wordTokenizer.ts';
 
 export interface TokenisedExample {
   ids: Int32Array;
@@ -20,13 +21,19 @@ export class ExampleTokenizer {
   private readonly tokenizer: Tokenizer;
   private readonly bosId: number | undefined;
   private readonly eosId: number | undefined;
-
   private readonly numBytes: Uint16Array | undefined;
+  private readonly words: WordTokenizer | undefined;
 
-  private constructor(file: TokenizerFile, bosId: number | undefined, eosId: number | undefined) {
-    this.tokenizer = file.tokenizer;
-    this.specialTexts = file.specialTexts;
-    this.numBytes = file.byteLevel?.numBytes;
+  private constructor(
+    { tokenizer, specialTexts, byteLevel }: TokenizerFile,
+    words: WordTokenizer | undefined,
+    bosId: number | undefined,
+    eosId: number | undefined,
+  ) {
+    this.tokenizer = tokenizer;
+    this.specialTexts = specialTexts;
+    this.numBytes = byteLevel?.numBytes;
+    this.words = words;
     this.bosId = bosId;
     this.eosId = eosId;
   }
@@ -35,7 +42,7 @@ export class ExampleTokenizer {
   static async open(model: ModelFolder): Promise<ExampleTokenizer> {
     try {
       const file = readTokenizerFile(model.tokenizerFile);
-      const { tokenizer } = file;
+      const { tokenizer, splitter, byteLevel } = file;
       const idOf = (name: string) => {
         const text = model.specialTokens[name];
         return text === undefined ? undefined : (tokenizer.tokenToId(text) ?? undefined);
@@ -45,7 +52,8 @@ export class ExampleTokenizer {
       const added = (await tokenizer.encode('', null, { addSpecialTokens: true })).getIds()[0];
       const byProcessor = added === eosId ? undefined : added;
       const bosId = model.addBos === undefined ? byProcessor : model.addBos ? idOf('bos_token') : undefined;
-      return new ExampleTokenizer(file, bosId, eosId);
+      const words = splitter && byteLevel && (await WordTokenizer.open(tokenizer, splitter));
+      return new ExampleTokenizer(file, words, bosId, eosId);
     } catch (error) {
       const hint = 'Copy the tokenizer.json that belongs to the model into its folder.';
       throw new TesseraError(
@@ -56,23 +64,35 @@ export class ExampleTokenizer {
     }
   }
 
-  /** Encodes a batch on all cores. Chats begin as their template says; other texts get BOS as the tokenizer says. */
+  /**
+   * Encodes a batch; one call at a time. Chats begin as their template says; other texts get BOS as the tokenizer says.
+   */
   async encode(examples: RenderedExample[]): Promise<TokenisedExample[]> {
-    const texts = examples.flatMap(({ pieces }) => pieces.map(({ text }) => text));
-    const encodings = await this.tokenizer.encodeBatch(texts, { addSpecialTokens: false });
+    const encoded = await this.encodeTexts(examples.flatMap(({ pieces }) => pieces.map(({ text }) => text)));
     let at = 0;
     return examples.map((example) => {
-      const parts = encodings.slice(at, (at += example.pieces.length));
+      const parts = encoded.slice(at, (at += example.pieces.length));
       return this.assemble(example, parts);
     });
   }
 
-  private assemble(example: RenderedExample, encodings: JsEncoding[]): TokenisedExample {
+  private async encodeTexts(texts: string[]): Promise<EncodedText[]> {
+    const found = await this.words?.words(texts);
+    const rest = found === undefined ? texts : texts.filter((_, index) => found[index] === undefined);
+    const encodings = await this.tokenizer.encodeBatch(rest, { addSpecialTokens: false });
+    let at = 0;
+    return texts.map((_, index) => {
+      const words = found?.[index];
+      if (words !== undefined) return new EncodedWords(words, this.numBytes as Uint16Array);
+      return new EncodedWhole(encodings[at++] as JsEncoding, this.numBytes);
+    });
+  }
+
+  private assemble(example: RenderedExample, parts: EncodedText[]): TokenisedExample {
     const isChat = example.kind === 'chat';
     const { bosId, eosId } = this;
-    const parts = encodings.map((encoding) => encoding.getIds());
-    const first = parts.find((part) => part.length > 0)?.[0];
-    const last = parts.findLast((part) => part.length > 0)?.at(-1);
+    const first = parts.find((part) => part.length > 0)?.first;
+    const last = parts.findLast((part) => part.length > 0)?.last;
     const bos = !isChat && bosId !== undefined && first !== bosId ? [bosId] : [];
     const eos = !isChat && eosId !== undefined && last !== eosId ? [eosId] : [];
     const length = bos.length + parts.reduce((sum, part) => sum + part.length, 0) + eos.length;
@@ -82,13 +102,10 @@ export class ExampleTokenizer {
     if (example.kind === 'text') supervised.fill(1, 0, bos.length);
     let at = bos.length;
     for (const [index, piece] of example.pieces.entries()) {
-      const part = parts[index] ?? [];
-      ids.set(part, at);
+      const part = parts[index] as EncodedText;
+      part.writeIds(ids, at);
       if (piece.supervised === 'all') supervised.fill(1, at, at + part.length);
-      else if (piece.supervised !== 'none') {
-        const encoding = encodings[index] as JsEncoding;
-        supervised.set(supervisedTokens(piece.text, piece.supervised, part, encoding, this.numBytes), at);
-      }
+      else if (piece.supervised !== 'none') part.mark(supervised, at, piece.text, piece.supervised);
       at += part.length;
     }
     ids.set(eos, at);

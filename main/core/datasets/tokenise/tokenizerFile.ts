@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Tokenizer } from 'tokenizers';
+import { WordSplitter, type AddedToken, type TokenizerJson } from './wordSplitter.ts';
 
 /** What a `tokenizer.json` says beyond what the library tells. */
 export interface TokenizerFile {
@@ -10,6 +11,8 @@ export interface TokenizerFile {
   byteLevel: ByteLevelVocabulary | undefined;
   /** Tokens that the vocabulary holds by name, special ones and others. */
   addedIds: ReadonlySet<number>;
+  /** Absent where words do not stand alone. */
+  splitter: WordSplitter | undefined;
 }
 
 /** A vocabulary of bytes, written GPT-2's way: one printable character for each byte. */
@@ -17,12 +20,6 @@ export interface ByteLevelVocabulary {
   /** Bytes of UTF-8 by token id; 0 for ids without a token. */
   numBytes: Uint16Array;
   bytesOf: (id: number) => Uint8Array;
-}
-
-interface AddedToken {
-  id: number;
-  content: string;
-  special: boolean;
 }
 
 /**
@@ -35,16 +32,15 @@ export function readTokenizerFile(path: string): TokenizerFile {
   const tokenizer = Tokenizer.fromString(text.replace(/("trim_offsets"\s*:\s*)true/g, '$1false'));
   tokenizer.disableTruncation();
   tokenizer.disablePadding();
-  const { added_tokens: added = [], model } = JSON.parse(text) as {
-    added_tokens?: AddedToken[];
-    model?: { vocab?: unknown };
-  };
+  const json = JSON.parse(text) as TokenizerJson;
+  const { added_tokens: added = [], model } = json;
   const specials = added.filter(({ special }) => special).map(({ content }) => content);
   return {
     tokenizer,
     specialTexts: specials.sort((a, b) => b.length - a.length),
     byteLevel: readByteLevel(model?.vocab, added),
     addedIds: new Set(added.map((token) => token.id)),
+    splitter: WordSplitter.of(json),
   };
 }
 
