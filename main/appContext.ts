@@ -15,6 +15,8 @@ export interface AppContext {
   home: string;
   settings: Settings;
   coreState: Value<CoreState>;
+  /** True once a page has asked for something. */
+  hasPage: Value<boolean>;
   /** This process's own link to the core, while there is one. */
   core: Value<CoreClient | undefined>;
   /** Asks for the core again after it was lost. */
@@ -46,6 +48,7 @@ export function createAppContext(): AppContext {
     home,
     settings: openSettings(join(home, 'window.json')),
     coreState: createValue<CoreState>({ kind: 'starting' }),
+    hasPage: createValue(false),
     restartCore: () => undefined,
     core: createValue<CoreClient | undefined>(undefined),
     incomingFiles: createTopic<string[]>(),

@@ -11,10 +11,12 @@ import { setupNotifications } from './notifications/setupNotifications.ts';
 import { registerAppScheme, setupProtocol } from './protocol/setupProtocol.ts';
 import { setupQuit } from './quit/setupQuit.ts';
 import { setupSecurity } from './security/setupSecurity.ts';
+import { markStart } from './startMarks.ts';
 import { setupTray } from './tray/setupTray.ts';
 import { setupWindows } from './windows/setupWindows.ts';
 
 // Boot order. What must come before Electron is ready stands first; a second start hands its files over and ends.
+markStart('main loaded');
 setupErrors();
 const context = createAppContext();
 if (setupSingleInstance(context)) {
@@ -23,14 +25,17 @@ if (setupSingleInstance(context)) {
   setupIncomingFiles(context);
   // Not a top-level await: an ES-module main that awaits here hangs.
   void app.whenReady().then(() => {
-    setupProtocol();
+    markStart('electron ready');
+    setupProtocol(context);
     setupBridge(context);
     setupMenu(context);
     setupWindows(context);
+    markStart('window created');
     setupCore(context);
     setupRuns(context);
     setupNotifications(context);
     setupTray(context);
     setupQuit(context);
+    markStart('boot done');
   });
 }

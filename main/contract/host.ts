@@ -38,6 +38,11 @@ export const hostInfo = z.object({
 
 export const hostChannels = {
   'host:info': call({ args: z.object({}), result: hostInfo }),
+  /** The page can be used: the moments on its way there, in milliseconds since 1970, by name. */
+  'host:page-usable': call({
+    args: z.object({ marks: z.record(z.string(), z.number()) }),
+    result: z.object({}),
+  }),
   'host:core-state': stream({ args: z.object({}), event: coreState, key: () => 'state' }),
   'host:restart-core': call({ args: z.object({}), result: z.object({}) }),
   'host:set-theme': call({ args: z.object({ theme: themeChoice }), result: z.object({}) }),

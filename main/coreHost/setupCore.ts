@@ -4,14 +4,19 @@ import { app } from 'electron';
 import type { AppContext } from '../appContext.ts';
 import { createClient } from '../contract/client.ts';
 import { fromErrorBody, TesseraError, toErrorBody } from '../contract/errors.ts';
-import { contract, type CoreClient } from '../contract/index.ts';
+import type { CoreClient } from '../contract/index.ts';
 import type { Port } from '../contract/port.ts';
-import { attachPort, type CoreProgram } from '../core/attach.ts';
+import type { CoreProgram } from '../core/attach.ts';
 import { nextValue } from '../observable.ts';
+import { markStart } from '../startMarks.ts';
+
+/** By then the core starts, page or none. */
+const pageLimitMs = 3000;
 
 /**
  * Starts the core, or attaches to the one that runs in this home, and watches that link for as long as the program
- * lives: it is what tells the windows whether there is a core. Each window has a link of its own (bridge/).
+ * lives: it is what tells the windows whether there is a core. Each window has a link of its own (bridge/). The first
+ * start waits for the page: on two cores, two programs that start together keep the person waiting for both.
  */
 export function setupCore(context: AppContext): void {
   const log = join(context.home, 'core.log');
@@ -20,9 +25,11 @@ export function setupCore(context: AppContext): void {
     const mine = (attempt += 1);
     context.coreState.set({ kind: 'starting' });
     try {
-      const client = createClient(contract, await attachPort(context.home, coreProgram()));
+      const [{ contract }, port] = await Promise.all([import('../contract/index.ts'), attach(context)]);
+      const client = createClient(contract, port);
       await checkVersion(client);
       context.core.set(client);
+      markStart('core ready');
       context.coreState.set({ kind: 'ready' });
       await client.closed;
       throw new TesseraError(
@@ -40,14 +47,21 @@ export function setupCore(context: AppContext): void {
     context.core.get()?.close();
     void start();
   };
-  void start();
+  const limit = new Promise((resolve) => setTimeout(resolve, pageLimitMs));
+  void Promise.race([nextValue(context.hasPage, Boolean), limit]).then(start);
+}
+
+// Loaded when first needed: the core's whole contract has no part in opening the window.
+async function attach(context: AppContext): Promise<Port> {
+  const { attachPort } = await import('../core/attach.ts');
+  return attachPort(context.home, coreProgram());
 }
 
 /** A link of a window's own to the core that `setupCore` keeps. @throws what that core was lost to */
 export async function openCorePort(context: AppContext): Promise<Port> {
   const state = await nextValue(context.coreState, ({ kind }) => kind !== 'starting');
   if (state.kind === 'lost') throw fromErrorBody(state.error);
-  return attachPort(context.home, coreProgram());
+  return attach(context);
 }
 
 /** Another installation's core may be at work in this home: the two would not understand one another. */

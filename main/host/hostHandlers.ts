@@ -13,6 +13,7 @@ import type { AppContext } from '../appContext.ts';
 import { untilAborted, type Handlers } from '../contract/channel.ts';
 import { TesseraError } from '../contract/errors.ts';
 import type { hostChannels } from '../contract/host.ts';
+import { markStart } from '../startMarks.ts';
 
 const maxTextBytes = 1 << 20;
 
@@ -48,6 +49,11 @@ export function createHostHandlers(context: AppContext, page: WebContents): Hand
       home: context.home,
       theme: context.settings.get().theme,
     }),
+    'host:page-usable': ({ marks }) => {
+      for (const [name, atMs] of Object.entries(marks)) markStart(name, atMs);
+      markStart('usable, told');
+      return {};
+    },
     'host:core-state': (_args, emit, signal) => whileOpen(signal, () => context.coreState.watch(emit)),
     'host:restart-core': () => {
       context.restartCore();

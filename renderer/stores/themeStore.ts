@@ -1,19 +1,19 @@
 import { defineStore } from 'pinia';
 import { ref, watchEffect } from 'vue';
-import type { ThemeChoice } from '../../main/contract/host.ts';
+import { themeChoice, type ThemeChoice } from '../../main/contract/host.ts';
 import { client } from '../client.ts';
 
 /** Light, dark, or as the system says; `shown` is what that comes to now. */
 export const useThemeStore = defineStore('theme', () => {
-  const choice = ref<ThemeChoice>('system');
+  // What the settings say stands in the page as it was served.
+  const choice = ref(themeChoice.catch('system').parse(document.documentElement.dataset.themeChoice));
   const system = window.matchMedia('(prefers-color-scheme: light)');
   const shown = ref<'light' | 'dark'>('dark');
   const settle = () => {
     shown.value = choice.value === 'system' ? (system.matches ? 'light' : 'dark') : choice.value;
   };
 
-  async function start(): Promise<void> {
-    choice.value = (await client.call('host:info', {})).theme;
+  function start(): void {
     settle();
     system.addEventListener('change', settle);
     watchEffect(() => {
