@@ -24,6 +24,7 @@ void add_train(CLI::App& app, int* status) {
   command->add_option("--eval-cache", o.eval_cache, "Held-out shards; the training cache where absent");
   command->add_option("--eval-plan", o.eval_plan, "Held-out bins");
   command->add_option("--resume", o.resume, "Checkpoint folder to go on from");
+  command->add_option("--samples", o.samples, "Prompts to answer after each evaluation, as token ids");
   command->add_option("--device", o.device, "Instead of the recipe's");
   command->add_option("--threads", o.threads, "cpu threads; 0: all cores");
   command->add_flag("--profile", o.profile, "Profile every step");

@@ -61,6 +61,21 @@ Decoder::Decoder(const fs::path& folder) : config_(read_config(folder)) {
     float* to = (t.bucket == Bucket::big ? big_ : small_).data() + t.offset;
     to_f32(to, file.data(t.name), *dtype_from_safetensors(file.info(t.name).dtype), t.count);
   }
+  make_states();
+}
+
+Decoder::Decoder(const ModelConfig& config, const Parameters& parameters)
+    : config_(config), layout_(parameters.layout()) {
+  big_.resize(static_cast<size_t>(layout_.big_count));
+  small_.resize(static_cast<size_t>(layout_.small_count));
+  for (const TensorEntry& t : layout_.tensors) {
+    float* to = (t.bucket == Bucket::big ? big_ : small_).data() + t.offset;
+    parameters.read_exact(t, [&](const float* values, i64 count) { to = std::copy_n(values, count, to); });
+  }
+  make_states();
+}
+
+void Decoder::make_states() {
   states_.resize(config_.layers.size());
   for (size_t l = 0; l < states_.size(); ++l)
     if (config_.layers[l] == LayerKind::linear_attention) {

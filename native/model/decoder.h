@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/layout.h"
+#include "model/parameters.h"
 
 namespace tessera {
 
@@ -14,6 +15,8 @@ class Decoder {
  public:
   // Reads the whole model into memory as fp32. Throws as check_tensors() does.
   explicit Decoder(const fs::path& model_folder);
+  // Copies weights that are being trained, at their exact values.
+  Decoder(const ModelConfig& config, const Parameters& parameters);
   // Takes the next token; returns the logits [V] of the one after it. Valid until the next call.
   const std::vector<float>& step(i32 id);
   const ModelConfig& config() const { return config_; }
@@ -24,6 +27,7 @@ class Decoder {
     std::vector<float> delta;         // [HV, K, Vh]
     std::vector<float> keys, values;  // [position, NKV * D]
   };
+  void make_states();
   void linear_attention(size_t l, const std::vector<float>& proj, std::vector<float>* y);
   void full_attention(size_t l, const std::vector<float>& proj, std::vector<float>* y);
   const float* big(i64 offset) const { return big_.data() + offset; }

@@ -13,6 +13,7 @@
 #include "core/json.h"
 #include "model/device.h"
 #include "model/executor.h"
+#include "model/flops.h"
 #include "model/init.h"
 #include "model/profiled_backend.h"
 
@@ -136,20 +137,6 @@ std::string weight_hash(Backend& backend, const Parameters& parameters) {
   std::vector<char> raw(static_cast<size_t>(parameters.layout().big_count) * dtype_bytes(type));
   backend.copy_out(raw.data(), parameters.big(Field::weight, 0), raw.size());
   return text_checksum({raw.data(), raw.size()});
-}
-
-// Floating-point operations of one step's mathematics: recomputation does not count.
-double step_flops(const ModelConfig& c, const Layout& layout, const std::vector<Piece>& pieces, i64 positions,
-                  i64 head_rows) {
-  const i64 table = c.vocab * c.hidden;
-  const double matrices = static_cast<double>(layout.big_count - table * (c.tied ? 1 : 2));
-  double attention = 0;
-  for (const Piece& p : pieces)
-    attention += 7.0 * static_cast<double>(p.positions) * static_cast<double>(p.positions);
-  const auto full = std::count(c.layers.begin(), c.layers.end(), LayerKind::full_attention);
-  return 6.0 * matrices * static_cast<double>(positions) +
-         6.0 * static_cast<double>(table) * static_cast<double>(head_rows) +
-         attention * static_cast<double>(full * c.attn.heads * c.attn.head_dim);
 }
 
 // Random tokens for one micro-batch.
@@ -309,7 +296,9 @@ Json run_bench(Backend& device, const BenchOptions& o) {
       targets += b.targets;
       real += b.real;
       positions += b.positions;
-      flops += step_flops(config, layout, bin, b.positions, o.compaction ? b.targets : b.positions);
+      std::vector<i64> lengths;
+      for (const Piece& p : bin) lengths.push_back(p.positions);
+      flops += step_flops(config, layout, lengths, o.compaction ? b.targets : b.positions);
     }
     for (size_t k = 0; k < batches.size(); ++k) executor.run_micro_batch(batches[k].sequences, k == 0);
     const float t = static_cast<float>(step + 1);

@@ -58,7 +58,10 @@ Json state_json(const RunState& s) {
                  {"realTokens", s.real_tokens},
                  {"positions", s.positions},
                  {"milliseconds", s.milliseconds}}}};
-  if (s.best_eval) json["bestEval"] = *s.best_eval;
+  if (s.best_eval) {
+    json["bestEval"] = *s.best_eval;
+    json["bestStep"] = s.best_step;
+  }
   return json;
 }
 
@@ -196,7 +199,10 @@ RunState read_state(const fs::path& checkpoint) {
              .positions = total("positions"),
              .milliseconds = require_field<double>(totals, "milliseconds", where, kBad),
              .best_eval = std::nullopt};
-  if (json.contains("bestEval")) s.best_eval = require_field<double>(json, "bestEval", where, kBad);
+  if (json.contains("bestEval")) {
+    s.best_eval = require_field<double>(json, "bestEval", where, kBad);
+    s.best_step = optional_field<i64>(json, "bestStep", 0, where, kBad);
+  }
   return s;
 }
 

@@ -25,7 +25,10 @@ struct RunState {
   Json data;    // fingerprints of cache and plan
   i64 supervised_tokens = 0, real_tokens = 0, positions = 0;  // totals
   double milliseconds = 0;
+  // Lowest held-out loss after a step, and that step: its checkpoint is kept where checkpoint.best asks for
+  // it.
   std::optional<double> best_eval;
+  i64 best_step = 0;
 };
 
 // What a checkpoint is made of, besides the state.

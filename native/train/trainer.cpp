@@ -44,6 +44,7 @@ Trainer::Trainer(const TrainOptions& options)
       recipe_(read_recipe(options.recipe)),
       cache_(options.cache),
       plan_(options.plan, cache_, recipe_.budget),
+      samples_(read_samples(options.samples)),
       config_(read_config(options.model)),
       files_(options.model),
       prefix_(tensor_prefix(files_)),
@@ -64,6 +65,20 @@ Trainer::Trainer(const TrainOptions& options)
   state_.seed = recipe_.seed;
   state_.recipe = recipe_.binding;
   state_.data = {{"cache", cache_.fingerprint()}, {"plan", plan_.fingerprint()}};
+}
+
+Trainer::Samples Trainer::read_samples(const fs::path& file) {
+  constexpr const char* kBad = "invalid_samples";
+  Samples samples;
+  if (file.empty()) return samples;
+  const Json json = read_json(file);
+  const std::string where = file.string();
+  samples.prompts = require_field<std::vector<std::vector<i32>>>(json, "prompts", where, kBad);
+  samples.sampling.tokens = require_field<i64>(json, "tokens", where, kBad);
+  samples.sampling.stop = optional_field<std::vector<i32>>(json, "stop", {}, where, kBad);
+  for (const auto& prompt : samples.prompts)
+    if (prompt.empty()) throw EngineError(kBad, where + ": a prompt without tokens cannot be continued");
+  return samples;
 }
 
 void Trainer::check_model_and_plan() const {
@@ -191,7 +206,7 @@ void Trainer::start() {
   }
   emit({{"event", "progress"}, {"what", "load"}, {"done", 1}, {"total", 1}});
   first_step_ = state_.step + 1;
-  last_report_ = last_save_ = last_account_ = account_.spent("load", begin);
+  started_ = last_report_ = last_save_ = last_account_ = account_.spent("load", begin);
 }
 
 void Trainer::resume_from(const fs::path& checkpoint) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "model/decoder.h"
 #include "model/executor.h"
 #include "model/profiled_backend.h"
 #include "protocol/channel.h"
@@ -21,6 +22,7 @@ struct TrainOptions {
   fs::path recipe, cache, plan, model, out;
   fs::path eval_cache, eval_plan;  // empty: no held-out loss
   fs::path resume;                 // empty: from the beginning
+  fs::path samples;                // prompts to answer after each evaluation; empty: none
   std::string device;              // empty: the recipe's
   int threads = 0;
   bool profile = false;   // of every step
@@ -49,8 +51,15 @@ class Trainer {
     double learning_rate;
     i64 targets, tokens, positions;
     i64 computed, head_rows;  // positions and logit rows on the device
+    double flops;
+  };
+  // What is answered in the run's own words as it learns.
+  struct Samples {
+    std::vector<std::vector<i32>> prompts;
+    SamplingOptions sampling;
   };
 
+  static Samples read_samples(const fs::path& file);
   void check_model_and_plan() const;
   BatchLayout capacity() const;
   std::unique_ptr<Executor> plan_executor() const;
@@ -66,6 +75,8 @@ class Trainer {
   void report(size_t most_pending);
   void fail_non_finite(i64 step);
   void evaluate(const char* phase);
+  void answer_samples();
+  double elapsed_ms() const;
   void save();
   bool checkpoint_due() const;
   bool profile_due();
@@ -82,6 +93,7 @@ class Trainer {
   const Plan plan_;
   std::optional<TokenCache> eval_cache_;
   std::optional<Plan> eval_plan_;
+  const Samples samples_;
   const ModelConfig config_;
   const SafetensorsFolder files_;
   const std::string prefix_;
@@ -94,12 +106,12 @@ class Trainer {
   RunState state_;
   std::deque<Pending> pending_;
   i64 saved_step_ = -1;
-  std::optional<fs::path> best_checkpoint_;
   Account account_;
   Work measured_;  // the steps of the profile being taken
   i64 first_step_ = 0, steps_here_ = 0;
   bool profile_next_ = false, profiled_ = false;
-  std::chrono::steady_clock::time_point last_report_, last_save_, last_account_;
+  std::chrono::steady_clock::time_point started_, last_report_, last_save_, last_account_;
+  double paused_ms_ = 0;
 };
 
 }  // namespace tessera

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "model/flops.h"
 #include "train/profile.h"
 #include "train/trainer.h"
 
@@ -18,6 +19,12 @@ constexpr size_t kStepsInFlight = 2;
 // One profile is taken of every run without being asked for: of a step that has warmed up.
 constexpr i64 kProfiledStep = 10;
 constexpr double kAccountEveryMs = 2000;
+
+// JSON has no number for what is none.
+Json number_or_name(double x) {
+  if (std::isfinite(x)) return x;
+  return std::isnan(x) ? "NaN" : x > 0 ? "Infinity" : "-Infinity";
+}
 
 }  // namespace
 
@@ -36,6 +43,11 @@ void Trainer::take_step() {
     executor_->run_micro_batch(batches[k].sequences, k == 0);
     p.computed += executor_->shape().T;
     p.head_rows += executor_->shape().num_loss;
+  }
+  for (const MicroBatch& m : batches) {
+    std::vector<i64> lengths;
+    for (const Sequence& s : m.sequences) lengths.push_back(s.computed);
+    p.flops += step_flops(config_, layout_, lengths, recipe_.compaction ? m.targets : m.positions);
   }
   const double t = static_cast<double>(state_.step + 1);
   p.step = state_.step + 1;
@@ -63,9 +75,26 @@ void Trainer::report(size_t most_pending) {
     const auto waiting = Clock::now();
     const StepResult result = executor_->result(p.ticket);
     account_.spent("engine", waiting);
-    if (!result.finite) fail_non_finite(p.step);
     const double ms = milliseconds_since(last_report_);
     last_report_ = Clock::now();
+    const Json event = {{"event", "step"},
+                        {"step", p.step},
+                        {"steps", total_steps_},
+                        {"loss", number_or_name(result.loss_sum / static_cast<double>(p.targets))},
+                        {"gradNorm", number_or_name(result.grad_norm)},
+                        {"learningRate", p.learning_rate},
+                        {"supervisedTokens", p.targets},
+                        {"realTokens", p.tokens},
+                        {"positions", p.positions},
+                        {"milliseconds", ms},
+                        {"flops", p.flops},
+                        {"elapsedMs", elapsed_ms()},
+                        {"atMs", now_ms()}};
+    if (!result.finite) {
+      // Seen where it happened, although the step is not taken.
+      emit(event);
+      fail_non_finite(p.step);
+    }
     const Work work{1, p.tokens, p.targets, p.computed, p.head_rows, ms};
     account_.add_step(work);
     measured_ += work;
@@ -73,17 +102,7 @@ void Trainer::report(size_t most_pending) {
     state_.real_tokens += p.tokens;
     state_.positions += p.positions;
     state_.milliseconds += ms;
-    emit({{"event", "step"},
-          {"step", p.step},
-          {"steps", total_steps_},
-          {"loss", result.loss_sum / static_cast<double>(p.targets)},
-          {"gradNorm", result.grad_norm},
-          {"learningRate", p.learning_rate},
-          {"supervisedTokens", p.targets},
-          {"realTokens", p.tokens},
-          {"positions", p.positions},
-          {"milliseconds", ms},
-          {"atMs", now_ms()}});
+    emit(event);
     account_.spent("reporting", last_report_);
   }
 }
@@ -124,15 +143,37 @@ void Trainer::evaluate(const char* phase) {
                       options_.eval_plan.string() + ": the held-out examples have 0 supervised tokens");
   backend_->enable(measuring);
   const double loss = sum / static_cast<double>(targets);
-  emit({{"event", "eval"}, {"step", state_.step}, {"loss", loss}, {"tokens", targets}, {"phase", phase}});
+  // The model as it came is no result of this run: what it scores before the first step competes with
+  // nothing.
+  const bool better = state_.step > 0 && (!state_.best_eval || loss < *state_.best_eval);
+  emit({{"event", "eval"},
+        {"step", state_.step},
+        {"loss", number_or_name(loss)},
+        {"perplexity", number_or_name(std::exp(loss))},
+        {"tokens", targets},
+        {"phase", phase},
+        {"best", better}});
   last_report_ = account_.spent("evaluation", begin);
-  const bool better = !state_.best_eval || loss < *state_.best_eval;
-  if (better) state_.best_eval = loss;
-  if (better && recipe_.checkpoint.best && state_.step > 0) {
-    save();
-    best_checkpoint_ = checkpoint_path(options_.out, state_.step);
+  if (better) {
+    state_.best_eval = loss;
+    state_.best_step = state_.step;
+    if (recipe_.checkpoint.best) save();
+  }
+  const auto answering = Clock::now();
+  answer_samples();
+  last_report_ = account_.spent("samples", answering);
+}
+
+void Trainer::answer_samples() {
+  for (size_t n = 0; n < samples_.prompts.size(); ++n) {
+    Decoder decoder(config_, executor_->parameters());
+    const auto ids = generate(decoder, samples_.prompts[n], samples_.sampling, [](i32) {});
+    emit({{"event", "sample"}, {"step", state_.step}, {"index", n}, {"ids", ids}});
   }
 }
+
+// Since this process began to train, pauses left out, by a clock that no one sets.
+double Trainer::elapsed_ms() const { return milliseconds_since(started_) - paused_ms_; }
 
 void Trainer::save() {
   report(0);
@@ -146,7 +187,8 @@ void Trainer::save() {
                              options_.out);
   saved_step_ = state_.step;
   std::vector<fs::path> spare;
-  if (best_checkpoint_) spare.push_back(*best_checkpoint_);
+  if (recipe_.checkpoint.best && state_.best_step > 0)
+    spare.push_back(checkpoint_path(options_.out, state_.best_step));
   prune_checkpoints(options_.out, recipe_.checkpoint.keep, spare);
   emit({{"event", "checkpoint"}, {"step", state_.step}, {"path", fs::absolute(path).string()}});
   backend_->enable(measuring);
@@ -249,6 +291,7 @@ std::optional<std::string> Trainer::pause(CommandReader& commands) {
   report(0);
   emit_account();
   emit({{"event", "paused"}, {"step", state_.step}});
+  const auto since = Clock::now();
   auto begin = Clock::now();
   for (;;) {
     const auto command = commands.wait(60'000);
@@ -262,6 +305,7 @@ std::optional<std::string> Trainer::pause(CommandReader& commands) {
     }
     if (*command == "resume") break;
   }
+  paused_ms_ += milliseconds_since(since);
   emit({{"event", "resumed"}, {"step", state_.step}});
   last_report_ = account_.spent("paused", begin);
   return std::nullopt;
