@@ -30,12 +30,44 @@ export interface RunRow {
   evalLossBefore: number | null;
   evalLossAfter: number | null;
   tokensPerSecond: number | null;
+  /** Time spent training, evaluating and saving, by a clock that no one sets; pauses left out. */
+  elapsedMs: number;
+  bestLoss: number | null;
+  bestStep: number | null;
+  /** Version of the program that planned it. */
+  codeVersion: string | null;
+  deletedAtMs: number | null;
 }
 
-export interface RunListRow extends RunRow {
+/** What a trigger takes from the recipe and the plan. */
+interface DerivedRow {
+  strategy: string | null;
+  peakLr: number | null;
+  dataset: string | null;
+  model: string | null;
+  fill: number | null;
+}
+
+export interface RunListRow extends RunRow, DerivedRow {
   /** JSON array. */
   tags: string;
 }
+
+/** What the list shows: all of it stands in the index `runsSummary`. */
+export type SummaryRow = Omit<
+  RunListRow,
+  | 'notes'
+  | 'recipe'
+  | 'hashes'
+  | 'plan'
+  | 'kernels'
+  | 'preflight'
+  | 'folder'
+  | 'engine'
+  | 'checkpointStep'
+  | 'checkpointPath'
+  | 'codeVersion'
+>;
 
 export type NewRun = Pick<
   RunRow,
@@ -49,11 +81,13 @@ export type NewRun = Pick<
   | 'preflight'
   | 'folder'
   | 'plannedSteps'
+  | 'codeVersion'
 >;
 
 export interface StepRow {
   step: number;
   atMs: number;
+  /** NaN and the infinities too; SQLite keeps a NaN as NULL. */
   loss: number;
   gradNorm: number;
   learningRate: number;
@@ -61,6 +95,15 @@ export interface StepRow {
   realTokens: number;
   positions: number;
   milliseconds: number;
+  flops: number;
+  /** Of the whole run up to this step, as all that follow. */
+  elapsedMs: number;
+  realTokensTotal: number;
+  supervisedTokensTotal: number;
+  millisecondsTotal: number;
+  flopsTotal: number;
+  /** Sum of loss × supervised tokens, over the steps whose loss is a number. */
+  lossTotal: number;
 }
 
 export interface EventRow {
@@ -73,23 +116,55 @@ export interface EventRow {
 export interface EvaluationRow {
   step: number;
   phase: string;
-  loss: number;
+  /** Null where it came out as no number. */
+  loss: number | null;
   tokens: number;
 }
 
 const withTags = `SELECT runs.*,
   (SELECT json_group_array(tag) FROM (SELECT tag FROM runTags WHERE runId = runs.id ORDER BY tag)) AS tags FROM runs`;
 
-export const listSql = `${withTags} WHERE kind = 'train' ORDER BY createdAtMs DESC`;
+const summaryColumns = [
+  ...[
+    'id',
+    'name',
+    'kind',
+    'status',
+    'reason',
+    'createdAtMs',
+    'startedAtMs',
+    'endedAtMs',
+    'activeMs',
+    'elapsedMs',
+  ],
+  ...['archivedAtMs', 'deletedAtMs', 'plannedSteps', 'steps', 'firstLoss', 'lastLoss', 'evalLossBefore'],
+  ...[
+    'evalLossAfter',
+    'bestLoss',
+    'bestStep',
+    'tokensPerSecond',
+    'device',
+    'strategy',
+    'peakLr',
+    'dataset',
+    'model',
+  ],
+  'fill',
+].join(', ');
+
+/** The whole list, newest first, without reading one recipe. `where` narrows it, see `main/core/runs/search/`. */
+export const listSql = (where = '1') =>
+  `SELECT ${summaryColumns} FROM runs WHERE kind = 'train' AND (${where}) ORDER BY createdAtMs DESC`;
+const tagsSql = 'SELECT runId, tag FROM runTags ORDER BY runId, tag';
 
 /** Everything that is read and written of runs, apart from their series (`series.ts`). */
 export function runQueries(db: Db) {
   const insert = db.prepare(
-    `INSERT INTO runs (id, name, kind, status, createdAtMs, recipe, hashes, plan, preflight, folder, plannedSteps)
-     VALUES (@id, @name, @kind, 'queued', @createdAtMs, @recipe, @hashes, @plan, @preflight, @folder, @plannedSteps)`,
+    `INSERT INTO runs (id, name, kind, status, createdAtMs, recipe, hashes, plan, preflight, folder, plannedSteps,
+     codeVersion) VALUES (@id, @name, @kind, 'queued', @createdAtMs, @recipe, @hashes, @plan, @preflight, @folder,
+     @plannedSteps, @codeVersion)`,
   );
   const get = db.prepare(`${withTags} WHERE id = ?`);
-  const list = db.prepare(listSql);
   const insertEvent = db.prepare(
     'INSERT INTO runEvents (runId, atMs, step, kind, data) VALUES (?, ?, ?, ?, ?)',
   );
@@ -99,14 +174,34 @@ export function runQueries(db: Db) {
   return {
     insert: (run: NewRun) => void insert.run(run),
     get: (id: string) => get.get(id) as RunListRow | undefined,
-    list: () => list.all() as RunListRow[],
+    list: (where = '1', parameters: unknown[] = []): SummaryRow[] => {
+      const rows = db.prepare(listSql(where)).all(...parameters) as Omit<SummaryRow, 'tags'>[];
+      const tags = new Map<string, string[]>();
+      for (const { runId, tag } of db.prepare(tagsSql).all() as { runId: string; tag: string }[]) {
+        const of = tags.get(runId);
+        if (of === undefined) tags.set(runId, [tag]);
+        else of.push(tag);
+      }
+      return rows.map((row) => ({ ...row, tags: JSON.stringify(tags.get(row.id) ?? []) }));
+    },
     find: (name: string) =>
       db
         .prepare(
-          `${withTags} WHERE substr(id, 1, length(@name)) = @name OR name = @name ORDER BY createdAtMs DESC`,
+          `${withTags} WHERE (substr(id, 1, length(@name)) = @name OR name = @name) AND deletedAtMs IS NULL
+           ORDER BY createdAtMs DESC`,
         )
         .all({ name }) as RunListRow[],
-    latest: () => db.prepare(`${listSql} LIMIT 1`).get() as RunListRow | undefined,
+    latest: () =>
+      db
+        .prepare(`${withTags} WHERE kind = 'train' AND deletedAtMs IS NULL ORDER BY createdAtMs DESC LIMIT 1`)
+        .get() as RunListRow | undefined,
+    deletedBefore: (atMs: number) =>
+      db.prepare('SELECT id, folder FROM runs WHERE deletedAtMs < ?').all(atMs) as Pick<
+        RunRow,
+        'id' | 'folder'
+      >[],
+    /** Takes everything that belongs to it along. */
+    remove: (id: string) => void db.prepare('DELETE FROM runs WHERE id = ?').run(id),
     withStatus: (...statuses: string[]) =>
       db
         .prepare(`${withTags} WHERE status IN (SELECT value FROM json_each(?)) ORDER BY createdAtMs`)
@@ -148,6 +243,12 @@ export function runQueries(db: Db) {
         .get(device, model) as { ms: number | null; positions: number | null };
       return ms === null || positions === null || positions === 0 ? undefined : ms / 1000 / positions;
     },
+    removeTags: (runId: string, tags: string[]) => {
+      for (const tag of tags) db.prepare('DELETE FROM runTags WHERE runId = ? AND tag = ?').run(runId, tag);
+    },
+    /** Whether any stored recipe has a field of this last name. */
+    hasField: (leaf: string): boolean =>
+      db.prepare('SELECT 1 FROM runFields WHERE leaf = ? LIMIT 1').get(leaf) !== undefined,
     addTags: (runId: string, tags: string[]) => {
       const add = db.prepare('INSERT OR IGNORE INTO runTags VALUES (?, ?)');
       db.transaction(() => {

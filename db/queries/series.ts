@@ -14,56 +14,99 @@ const metrics = {
     sql: 'realTokens * 1000.0 / max(milliseconds, 1e-6)',
     of: (row: StepRow) => (row.realTokens * 1000) / Math.max(row.milliseconds, 1e-6),
   },
+  flopsPerSecond: {
+    sql: 'flops * 1000.0 / max(milliseconds, 1e-6)',
+    of: (row: StepRow) => (row.flops * 1000) / Math.max(row.milliseconds, 1e-6),
+  },
 } as const;
 export type Metric = keyof typeof metrics;
 const metricNames = Object.keys(metrics) as Metric[];
 
+/** What a curve may be drawn over, as the column of `runSteps` that holds it. */
+const axes = { step: 'step', tokens: 'realTokensTotal', elapsed: 'elapsedMs', flops: 'flopsTotal' } as const;
+export type Axis = keyof typeof axes;
+
 export interface SeriesColumns {
   blockSteps: number;
   steps: Float64Array;
+  /** The point's place on the axis that was asked for. */
+  x: Float64Array;
+  /** NaN where a point holds no number at all. */
   minimum: Float64Array;
   maximum: Float64Array;
   mean: Float64Array;
+  /** How many of a point's values are NaN or infinite. */
+  numNonFinite: Float64Array;
 }
 
 export interface Totals {
   steps: number;
   realTokens: number;
   milliseconds: number;
+  elapsedMs: number;
   firstLoss: number | null;
   lastLoss: number | null;
 }
 
-const insertSql = `INSERT INTO runSteps (runId, step, atMs, loss, gradNorm, learningRate, supervisedTokens, realTokens,
-  positions, milliseconds) VALUES (@runId, @step, @atMs, @loss, @gradNorm, @learningRate, @supervisedTokens,
-  @realTokens, @positions, @milliseconds)`;
+export interface ReadOptions {
+  axis?: Axis;
+  fromStep?: number;
+  toStep?: number;
+}
 
-const upsertSql = `INSERT INTO runRollups VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
-  count = count + excluded.count, minimum = min(minimum, excluded.minimum),
-  maximum = max(maximum, excluded.maximum), total = total + excluded.total`;
+const columns = [
+  ...['step', 'atMs', 'loss', 'gradNorm', 'learningRate', 'supervisedTokens', 'realTokens', 'positions'],
+  ...['milliseconds', 'flops', 'elapsedMs', 'realTokensTotal', 'supervisedTokensTotal', 'millisecondsTotal'],
+  ...['flopsTotal', 'lossTotal'],
+];
+const insertSql = `INSERT INTO runSteps (runId, ${columns.join(', ')}) VALUES (@runId, ${columns.map((name) => `@${name}`).join(', ')})`;
+
+const upsertSql = `INSERT INTO runRollups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+  count = count + excluded.count, numNonFinite = numNonFinite + excluded.numNonFinite,
+  minimum = coalesce(min(minimum, excluded.minimum), minimum, excluded.minimum),
+  maximum = coalesce(max(maximum, excluded.maximum), maximum, excluded.maximum), total = total + excluded.total`;
+
+/** Beyond this SQLite holds an infinity. */
+const finite = (sql: string) => `abs(${sql}) < 1e308`;
+
+/** What the engine says of a step; the totals follow from the step before. */
+export type MeasuredStep = Omit<
+  StepRow,
+  'realTokensTotal' | 'supervisedTokensTotal' | 'millisecondsTotal' | 'flopsTotal' | 'lossTotal'
+>;
+
+/** A step with the totals of its run up to it. `previous` is the step before, absent for the first. */
+export function addTotals<T extends MeasuredStep>(previous: StepRow | undefined, step: T): T & StepRow {
+  const { loss } = step;
+  const counted = Number.isFinite(loss);
+  return {
+    ...step,
+    realTokensTotal: (previous?.realTokensTotal ?? 0) + step.realTokens,
+    // A loss that is no number weighs nothing in the means.
+    supervisedTokensTotal: (previous?.supervisedTokensTotal ?? 0) + (counted ? step.supervisedTokens : 0),
+    millisecondsTotal: (previous?.millisecondsTotal ?? 0) + step.milliseconds,
+    flopsTotal: (previous?.flopsTotal ?? 0) + step.flops,
+    lossTotal: (previous?.lossTotal ?? 0) + (counted ? loss * step.supervisedTokens : 0),
+  };
+}
 
 /** Values by step, with min/max/mean roll-ups kept as they arrive. Step s lies in block ⌊(s − 1) ÷ blockSteps⌋. */
 export function seriesQueries(db: Db) {
   const insert = db.prepare(insertSql);
   const upsert = db.prepare(upsertSql);
+  const upTo = db.prepare('SELECT * FROM runSteps WHERE runId = ? AND step <= ? ORDER BY step DESC LIMIT 1');
+  const first = db.prepare('SELECT * FROM runSteps WHERE runId = ? ORDER BY step LIMIT 1');
+  /** The newest step up to and with `step`. */
+  const at = (runId: string, step: number) => revive(upTo.get(runId, step) as StoredStep | undefined);
 
   const append = db.transaction((runId: string, rows: StepRow[]) => {
     for (const row of rows) insert.run({ ...row, runId });
     for (const blockSteps of rollupBlocks) {
       for (const [block, part] of groupBlocks(rows, blockSteps)) {
         for (const metric of metricNames) {
-          const values = part.map(metrics[metric].of);
-          const total = values.reduce((sum, value) => sum + value, 0);
-          upsert.run(
-            runId,
-            metric,
-            blockSteps,
-            block,
-            part.length,
-            Math.min(...values),
-            Math.max(...values),
-            total,
-          );
+          const { count, minimum, maximum, total } = summarise(part, metrics[metric].of);
+          const numNonFinite = part.length - count;
+          upsert.run(runId, metric, blockSteps, block, count, numNonFinite, minimum, maximum, total);
         }
       }
     }
@@ -71,20 +114,23 @@ export function seriesQueries(db: Db) {
 
   /** Forgets all after `step` (a run that goes on from a checkpoint) and makes the touched roll-ups again. */
   const truncate = db.transaction((runId: string, step: number) => {
-    db.prepare('DELETE FROM runSteps WHERE runId = ? AND step > ?').run(runId, step);
+    const { changes } = db.prepare('DELETE FROM runSteps WHERE runId = ? AND step > ?').run(runId, step);
     db.prepare('DELETE FROM runEvaluations WHERE runId = ? AND step > ?').run(runId, step);
+    db.prepare('DELETE FROM runSamples WHERE runId = ? AND step > ?').run(runId, step);
+    if (changes === 0) return;
     for (const blockSteps of rollupBlocks) {
       const block = Math.floor(step / blockSteps);
-      db.prepare('DELETE FROM runRollups WHERE runId = ? AND blockSteps = ? AND block >= ?').run(
-        runId,
-        blockSteps,
-        block,
-      );
       for (const metric of metricNames) {
-        const { sql } = metrics[metric];
         db.prepare(
-          `INSERT INTO runRollups SELECT runId, ?, ${blockSteps}, (step - 1) / ${blockSteps}, count(*), min(${sql}),
-           max(${sql}), sum(${sql}) FROM runSteps WHERE runId = ? AND step > ? GROUP BY (step - 1) / ${blockSteps}`,
+          'DELETE FROM runRollups WHERE runId = ? AND metric = ? AND blockSteps = ? AND block >= ?',
+        ).run(runId, metric, blockSteps, block);
+        const { sql } = metrics[metric];
+        const only = (part: string) => `${part} FILTER (WHERE ${finite(sql)})`;
+        db.prepare(
+          `INSERT INTO runRollups SELECT runId, ?, ${blockSteps}, (step - 1) / ${blockSteps}, ${only('count(*)')},
+           count(*) - ${only('count(*)')}, ${only(`min(${sql})`)}, ${only(`max(${sql})`)},
+           coalesce(${only(`sum(${sql})`)}, 0.0)
+           FROM runSteps WHERE runId = ? AND step > ? GROUP BY (step - 1) / ${blockSteps}`,
         ).run(metric, runId, block * blockSteps);
       }
     }
@@ -97,49 +143,77 @@ export function seriesQueries(db: Db) {
     truncate: (runId: string, step: number) => {
       truncate.immediate(runId, step);
     },
+    at,
     steps: (runId: string) =>
-      db.prepare('SELECT * FROM runSteps WHERE runId = ? ORDER BY step').all(runId) as StepRow[],
+      (db.prepare('SELECT * FROM runSteps WHERE runId = ? ORDER BY step').all(runId) as StoredStep[]).map(
+        (row) => revive(row),
+      ),
     /** At most about `maxPoints` points from the finest level that allows it; minima and maxima are exact. */
-    read: (
-      runId: string,
-      metric: Metric,
-      maxPoints: number,
-      fromStep = 1,
-      toStep = Number.MAX_SAFE_INTEGER,
-    ): SeriesColumns => {
-      const { last } = db.prepare('SELECT max(step) AS last FROM runSteps WHERE runId = ?').get(runId) as {
-        last: number | null;
-      };
-      const span = Math.min(toStep, last ?? 0) - fromStep + 1;
+    read: (runId: string, metric: Metric, maxPoints: number, options: ReadOptions = {}): SeriesColumns => {
+      const { axis = 'step', fromStep = 1, toStep = Number.MAX_SAFE_INTEGER } = options;
+      const newest = at(runId, Number.MAX_SAFE_INTEGER)?.step ?? 0;
+      const span = Math.min(toStep, newest) - fromStep + 1;
       const blockSteps = [1, ...rollupBlocks].find((size) => span / size <= maxPoints) ?? rollupBlocks[3];
       return blockSteps === 1
-        ? readRaw(db, runId, metrics[metric].sql, fromStep, toStep)
-        : readRollup(db, runId, metric, blockSteps, fromStep, toStep);
+        ? readRaw(db, runId, metrics[metric].sql, axis, fromStep, toStep)
+        : readRollup(db, runId, metric, axis, blockSteps, fromStep, toStep);
     },
-    /** Sums over all steps, and token-weighted losses of the first and last max(1, 5 %) of them. */
+    /**
+     * Sums over all steps, and token-weighted losses of the first and last max(1, 5 %) of them: differences of stored
+     * totals, however long the run. A step that came out as no number was not taken, and counts nowhere.
+     */
     totals: (runId: string): Totals => {
-      const sums = db
-        .prepare(
-          `SELECT count(*) AS steps, coalesce(sum(realTokens), 0) AS realTokens,
-           coalesce(sum(milliseconds), 0.0) AS milliseconds FROM runSteps WHERE runId = ?`,
-        )
-        .get(runId) as Omit<Totals, 'firstLoss' | 'lastLoss'>;
-      const share = Math.max(1, Math.floor(sums.steps * 0.05));
-      const loss = (order: 'ASC' | 'DESC') =>
-        (
-          db
-            .prepare(
-              `SELECT sum(loss * supervisedTokens) / sum(supervisedTokens) AS loss FROM
-               (SELECT loss, supervisedTokens FROM runSteps WHERE runId = ? ORDER BY step ${order} LIMIT ?)`,
-            )
-            .get(runId, share) as { loss: number | null }
-        ).loss;
-      return { ...sums, firstLoss: loss('ASC'), lastLoss: loss('DESC') };
+      const newest = at(runId, Number.MAX_SAFE_INTEGER);
+      const oldest = revive(first.get(runId) as StoredStep | undefined);
+      if (newest === undefined || oldest === undefined)
+        return { steps: 0, realTokens: 0, milliseconds: 0, elapsedMs: 0, firstLoss: null, lastLoss: null };
+      const isTaken = Number.isFinite(newest.loss) && Number.isFinite(newest.gradNorm);
+      const steps = newest.step - oldest.step + (isTaken ? 1 : 0);
+      const share = Math.max(1, Math.floor(steps * 0.05));
+      const end = isTaken ? newest : at(runId, newest.step - 1);
+      return {
+        steps,
+        realTokens: newest.realTokensTotal,
+        milliseconds: newest.millisecondsTotal,
+        elapsedMs: newest.elapsedMs,
+        firstLoss: meanLoss(undefined, at(runId, oldest.step + share - 1)),
+        lastLoss: meanLoss(end && at(runId, end.step - share), end),
+      };
     },
   };
 }
 
 export type SeriesQueries = ReturnType<typeof seriesQueries>;
+
+type StoredStep = Omit<StepRow, 'loss' | 'gradNorm'> & { loss: number | null; gradNorm: number | null };
+
+function revive(row: StoredStep): StepRow;
+function revive(row: StoredStep | undefined): StepRow | undefined;
+function revive(row: StoredStep | undefined): StepRow | undefined {
+  return row && { ...row, loss: row.loss ?? Number.NaN, gradNorm: row.gradNorm ?? Number.NaN };
+}
+
+/** Nats per supervised token of the steps after `from`, up to `to`. */
+function meanLoss(from: StepRow | undefined, to: StepRow | undefined): number | null {
+  const tokens = (to?.supervisedTokensTotal ?? 0) - (from?.supervisedTokensTotal ?? 0);
+  return tokens <= 0 ? null : ((to?.lossTotal ?? 0) - (from?.lossTotal ?? 0)) / tokens;
+}
+
+function summarise(rows: StepRow[], of: (row: StepRow) => number) {
+  let count = 0;
+  let total = 0;
+  let minimum: number | null = null;
+  let maximum: number | null = null;
+  for (const row of rows) {
+    const value = of(row);
+    if (!Number.isFinite(value)) continue;
+    count += 1;
+    total += value;
+    if (minimum === null || value < minimum) minimum = value;
+    if (maximum === null || value > maximum) maximum = value;
+  }
+  return { count, total, minimum, maximum };
+}
 
 function groupBlocks(rows: StepRow[], blockSteps: number): Map<number, StepRow[]> {
   const blocks = new Map<number, StepRow[]>();
@@ -152,18 +226,33 @@ function groupBlocks(rows: StepRow[], blockSteps: number): Map<number, StepRow[]
   return blocks;
 }
 
-function readRaw(db: Db, runId: string, sql: string, fromStep: number, toStep: number): SeriesColumns {
+type Cell = number | null;
+const column = (rows: Cell[][], at: number) => Float64Array.from(rows, (row) => row[at] ?? Number.NaN);
+
+function readRaw(
+  db: Db,
+  runId: string,
+  sql: string,
+  axis: Axis,
+  fromStep: number,
+  toStep: number,
+): SeriesColumns {
   const rows = db
-    .prepare(`SELECT step, ${sql} FROM runSteps WHERE runId = ? AND step BETWEEN ? AND ? ORDER BY step`)
+    .prepare(
+      `SELECT step, ${axes[axis]}, ${sql} FROM runSteps WHERE runId = ? AND step BETWEEN ? AND ? ORDER BY step`,
+    )
     .raw()
-    .all(runId, fromStep, toStep) as [number, number][];
-  const values = Float64Array.from(rows, (row) => row[1]);
+    .all(runId, fromStep, toStep) as Cell[][];
+  const values = column(rows, 2);
+  const steps = column(rows, 0);
   return {
     blockSteps: 1,
-    steps: Float64Array.from(rows, (row) => row[0]),
+    steps,
+    x: axis === 'step' ? steps : column(rows, 1),
     minimum: values,
     maximum: values,
     mean: values,
+    numNonFinite: values.map((value) => (Number.isFinite(value) ? 0 : 1)),
   };
 }
 
@@ -171,14 +260,21 @@ function readRollup(
   db: Db,
   runId: string,
   metric: Metric,
+  axis: Axis,
   blockSteps: number,
   fromStep: number,
   toStep: number,
 ): SeriesColumns {
+  const middle = `block * ${blockSteps} + (count + numNonFinite + 1) / 2`;
+  const x =
+    axis === 'step'
+      ? '0'
+      : `(SELECT ${axes[axis]} FROM runSteps s WHERE s.runId = r.runId AND s.step >= ${middle} ORDER BY s.step LIMIT 1)`;
   const rows = db
     .prepare(
-      `SELECT block, count, minimum, maximum, total FROM runRollups WHERE runId = ? AND metric = ? AND blockSteps = ?
-       AND block BETWEEN ? AND ? ORDER BY block`,
+      `SELECT block * ${blockSteps} + (count + numNonFinite + 1) / 2.0, ${x}, minimum, maximum,
+       CASE WHEN count > 0 THEN total / count END, numNonFinite FROM runRollups r
+       WHERE runId = ? AND metric = ? AND blockSteps = ? AND block BETWEEN ? AND ? ORDER BY block`,
     )
     .raw()
     .all(
@@ -187,12 +283,15 @@ function readRollup(
       blockSteps,
       Math.floor((fromStep - 1) / blockSteps),
       Math.floor((toStep - 1) / blockSteps),
-    ) as [number, number, number, number, number][];
+    ) as Cell[][];
+  const steps = column(rows, 0);
   return {
     blockSteps,
-    steps: Float64Array.from(rows, ([block, count]) => block * blockSteps + (count + 1) / 2),
-    minimum: Float64Array.from(rows, (row) => row[2]),
-    maximum: Float64Array.from(rows, (row) => row[3]),
-    mean: Float64Array.from(rows, ([, count, , , total]) => total / count),
+    steps,
+    x: axis === 'step' ? steps : column(rows, 1),
+    minimum: column(rows, 2),
+    maximum: column(rows, 3),
+    mean: column(rows, 4),
+    numNonFinite: column(rows, 5),
   };
 }

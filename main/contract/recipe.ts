@@ -55,6 +55,14 @@ const checkpoint = z.strictObject({
   best: z.boolean().default(false),
 });
 
+const evaluate = z.strictObject({
+  everySteps: count.optional(),
+  /** Prompts that the model answers after each evaluation; on a GPU this copies the weights to the host each time. */
+  samples: z.array(z.string().min(1).max(4000)).max(8).default([]),
+  /** Tokens of an answer at most. */
+  sampleTokens: z.int().positive().max(1024).default(64),
+});
+
 export const recipeSchema = z
   .strictObject({
     tessera: z.literal(1).default(1),
@@ -81,7 +89,7 @@ export const recipeSchema = z
     schedule: schedule.prefault({}),
     recompute: z.enum(recomputePolicies).default('auto'),
     checkpoint: checkpoint.prefault({}),
-    evaluate: z.strictObject({ everySteps: count.optional() }).prefault({}),
+    evaluate: evaluate.prefault({}),
     profileAtStep: count.optional(),
     acceptSlow: z.boolean().default(false),
     seed: z.int().nonnegative().default(0),

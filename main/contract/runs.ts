@@ -7,6 +7,8 @@ export type RunStatus = (typeof runStatuses)[number];
 
 const id = z.string().min(1);
 const loss = z.number();
+/** Also NaN and the infinities, which `z.number()` refuses. */
+const anyNumber = z.custom<number>((value) => typeof value === 'number', 'is no number');
 
 /** One line of the history. Losses are token-weighted means over the first and last max(1, 5 %) of the steps. */
 export const runSummary = z.object({
@@ -28,7 +30,21 @@ export const runSummary = z.object({
   startedAtMs: z.int().optional(),
   endedAtMs: z.int().optional(),
   archived: z.boolean(),
+  /** Deleted runs wait some days before they are gone. */
+  deletedAtMs: z.int().optional(),
   tags: z.array(z.string()),
+  /** Training, evaluating and saving, pauses left out, by a clock that no one sets. */
+  elapsedMs: z.number().default(0),
+  /** Lowest held-out loss after a step. */
+  bestLoss: loss.optional(),
+  bestStep: z.int().optional(),
+  strategy: z.string().optional(),
+  peakLr: z.number().optional(),
+  dataset: z.string().optional(),
+  model: z.string().optional(),
+  device: z.string().optional(),
+  /** Real tokens ÷ (bins × budget). */
+  fill: z.number().optional(),
 });
 export type RunSummary = z.infer<typeof runSummary>;
 
@@ -37,6 +53,8 @@ export const runHashes = z.object({
   dataset: z.string(),
   cache: z.string(),
   plan: z.string(),
+  /** Of the model folder's configuration and tensors; runs of older versions have none. */
+  model: z.string().optional(),
 });
 
 /** What the plan holds: the packing's totals, and how many examples are held out. */
@@ -120,13 +138,44 @@ export const runEvent = z.object({
   data: z.record(z.string(), z.unknown()),
 });
 
-export const evaluation = z.object({ step: z.int(), phase: z.string(), loss, tokens: z.int() });
+/** Loss in nats per supervised token of the held-out examples, packed as in training; perplexity is its exponential. */
+export const evaluation = z.object({
+  step: z.int(),
+  phase: z.string(),
+  loss: anyNumber,
+  perplexity: anyNumber,
+  tokens: z.int(),
+});
+
+/** A note on the time line. */
+export const runNote = z.object({ id: z.int(), step: z.int(), atMs: z.int(), text: z.string() });
+export type RunNote = z.infer<typeof runNote>;
+
+/** What the model answered to one of the recipe's prompts after an evaluation. */
+export const runSample = z.object({
+  step: z.int(),
+  position: z.int(),
+  prompt: z.string(),
+  text: z.string(),
+});
+export type RunSample = z.infer<typeof runSample>;
+
+export const runCheckpoint = z.object({
+  step: z.int(),
+  path: z.string(),
+  savedAtMs: z.int(),
+  sizeBytes: z.number(),
+  isNewest: z.boolean(),
+  /** The one with the lowest held-out loss. */
+  isBest: z.boolean(),
+});
+export type RunCheckpoint = z.infer<typeof runCheckpoint>;
 
 export const runDetail = runSummary.extend({
   recipe: z.record(z.string(), z.unknown()),
   hashes: runHashes,
   plan: runPlan,
-  device: z.string().optional(),
+  codeVersion: z.string().optional(),
   kernels: z.array(z.record(z.string(), z.unknown())),
   preflight: preflight.optional(),
   events: z.array(runEvent),
@@ -135,24 +184,42 @@ export const runDetail = runSummary.extend({
   activeMs: z.number(),
   folder: z.string(),
   notes: z.string(),
+  timeNotes: z.array(runNote),
+  samples: z.array(runSample),
 });
 export type RunDetail = z.infer<typeof runDetail>;
 
 export const runStep = z.object({
   step: z.int(),
   atMs: z.int(),
-  loss,
-  gradNorm: z.number(),
+  loss: anyNumber,
+  gradNorm: anyNumber,
   learningRate: z.number(),
   supervisedTokens: z.int(),
   realTokens: z.int(),
   /** Positions computed, padding included. */
   positions: z.int(),
   milliseconds: z.number(),
+  /** Floating-point operations of the step's mathematics. */
+  flops: z.number(),
+  /** Of the whole run up to this step, as the totals that follow. */
+  elapsedMs: z.number(),
+  realTokensTotal: z.number(),
+  flopsTotal: z.number(),
 });
 export type RunStep = z.infer<typeof runStep>;
 
-export const runMetrics = ['loss', 'gradNorm', 'learningRate', 'tokensPerSecond', 'milliseconds'] as const;
+export const runMetrics = [
+  'loss',
+  'gradNorm',
+  'learningRate',
+  'tokensPerSecond',
+  'milliseconds',
+  'flopsPerSecond',
+] as const;
+/** What curves are drawn over: steps, real tokens, milliseconds of training, floating-point operations. */
+export const runAxes = ['step', 'tokens', 'elapsed', 'flops'] as const;
+export type RunAxis = (typeof runAxes)[number];
 export type RunMetric = (typeof runMetrics)[number];
 
 const numbers = z.instanceof<typeof Float64Array<ArrayBufferLike>>(Float64Array);
@@ -163,9 +230,14 @@ const series = z.object({
   metric: z.enum(runMetrics),
   blockSteps: z.int(),
   steps: numbers,
+  /** Each point's place on the axis that was asked for. */
+  x: numbers,
+  /** NaN where a point holds no number at all. */
   minimum: numbers,
   maximum: numbers,
   mean: numbers,
+  /** How many of a point's values are NaN or infinite. */
+  numNonFinite: numbers,
 });
 export type Series = z.infer<typeof series>;
 
@@ -208,6 +280,8 @@ export type RunUpdate = z.infer<typeof runUpdate>;
 export const runCommands = ['pause', 'stop', 'checkpoint', 'profile'] as const;
 
 const one = z.object({ id });
+const checkpointChoice = z.union([z.enum(['newest', 'best']), z.int().nonnegative()]);
+export type CheckpointChoice = z.infer<typeof checkpointChoice>;
 const aRun = z.object({ run: runSummary });
 const ok = z.object({ ok: z.literal(true) });
 
@@ -225,14 +299,33 @@ export const runChannels = {
     result: aRun,
   }),
   'runs:list': call({
-    args: z.object({ search: z.string().optional(), archived: z.boolean().default(false) }),
+    args: z.object({
+      /** See `main/core/runs/search/` for the language. */
+      search: z.string().optional(),
+      /** Archived ones too. */
+      archived: z.boolean().default(false),
+      /** Only those that were deleted and are not gone yet. */
+      deleted: z.boolean().default(false),
+    }),
     result: z.object({ runs: z.array(runSummary) }),
+  }),
+  /** Names of the fields that the search knows, for completion. */
+  'runs:search-fields': call({ args: z.object({}), result: z.object({ fields: z.array(z.string()) }) }),
+  'runs:searches': call({
+    args: z.object({}),
+    result: z.object({ searches: z.array(z.object({ name: z.string(), query: z.string() })) }),
+  }),
+  /** Keeps a search by name; an empty query forgets it. */
+  'runs:save-search': call({
+    args: z.object({ name: z.string().trim().min(1).max(60), query: z.string().max(2000) }),
+    result: ok,
   }),
   'runs:show': call({ args: one, result: z.object({ run: runDetail }) }),
   /** Sent to the engine that trains it; answered when the engine has done it. */
   'runs:command': call({ args: one.extend({ command: z.enum(runCommands) }), result: aRun }),
-  /** A paused run goes on; an ended one starts again from its newest checkpoint. */
-  'runs:resume': call({ args: one, result: aRun }),
+  /** A paused run goes on; an ended one starts again from its newest checkpoint, its best one, or that of a step. */
+  'runs:resume': call({ args: one.extend({ from: checkpointChoice.optional() }), result: aRun }),
+  'runs:checkpoints': call({ args: one, result: z.object({ checkpoints: z.array(runCheckpoint) }) }),
   'runs:series': call({
     args: z.object({
       ids: z.array(id).min(1),
@@ -240,11 +333,29 @@ export const runChannels = {
       maxPoints: z.int().positive().default(2000),
       fromStep: z.int().optional(),
       toStep: z.int().optional(),
+      axis: z.enum(runAxes).default('step'),
     }),
     result: z.object({ series: z.array(series) }),
   }),
   'runs:tag': call({ args: one.extend({ tags: z.array(z.string().min(1).max(100)) }), result: ok }),
+  'runs:untag': call({ args: one.extend({ tags: z.array(z.string()) }), result: ok }),
+  /** The run's own note, one text. */
   'runs:note': call({ args: one.extend({ text: z.string() }), result: ok }),
+  /** A note on the time line: without `noteId` a new one; an empty text removes it. */
+  'runs:time-note': call({
+    args: one.extend({
+      noteId: z.int().optional(),
+      step: z.int().nonnegative().optional(),
+      text: z.string().trim().max(2000),
+    }),
+    result: z.object({ notes: z.array(runNote) }),
+  }),
+  /** Deleted runs can be brought back for some days; `forever` takes them and their files away at once. */
+  'runs:delete': call({
+    args: z.object({ ids: z.array(id).min(1), forever: z.boolean().default(false) }),
+    result: ok,
+  }),
+  'runs:restore': call({ args: z.object({ ids: z.array(id).min(1) }), result: ok }),
   'runs:archive': call({
     args: z.object({ ids: z.array(id).min(1), archived: z.boolean().default(true) }),
     result: ok,
@@ -271,13 +382,14 @@ export const runChannels = {
     result: z.object({ html: z.string() }),
   }),
   'runs:export': call({
-    args: one.extend({ folder: z.string().min(1) }),
+    args: one.extend({ folder: z.string().min(1), checkpoint: checkpointChoice.default('newest') }),
     result: z.object({ files: z.array(z.string()) }),
   }),
   'runs:generate': call({
     args: z.object({
       /** A run, or a model folder. */
       model: z.string().min(1),
+      checkpoint: checkpointChoice.default('newest'),
       prompt: z.string(),
       tokens: z.int().positive().default(128),
       temperature: z.number().nonnegative().default(0),

@@ -31,13 +31,13 @@ export async function attachCore(homePath: string): Promise<CoreClient> {
 /** The bare link of `attachCore`, for a program that only passes frames on or runs in another Node (Electron's). */
 export async function attachPort(homePath: string, program: CoreProgram = ownProgram): Promise<Port> {
   const home = openHome(homePath);
-  const deadline = Date.now() + startLimitMs;
+  const deadline = performance.now() + startLimitMs;
   let socket = await tryConnect(home.socket);
   while (socket === undefined) {
     const failed = await startDetached(home, program);
     if (failed !== undefined && failed.code !== 'homeInUse') throw fromErrorBody(failed);
     socket = await tryConnect(home.socket);
-    if (socket === undefined && Date.now() > deadline) {
+    if (socket === undefined && performance.now() > deadline) {
       throw new TesseraError(
         'coreSilent',
         `the core of ${home.root} does not answer`,

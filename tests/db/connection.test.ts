@@ -30,7 +30,7 @@ describe('openDatabase', () => {
     const db = await openDatabase(':memory:');
     const tables = db
       .prepare(
-        "SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite_%'",
+        "SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'",
       )
       .all();
     expect(tables.length).toBeGreaterThan(4);

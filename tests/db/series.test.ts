@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openDatabase, assertIndexed, type Db } from '../../db/connection.ts';
 import { listSql, runQueries, type NewRun, type StepRow } from '../../db/queries/runs.ts';
-import { seriesQueries } from '../../db/queries/series.ts';
+import { addTotals, seriesQueries, type MeasuredStep } from '../../db/queries/series.ts';
 
 let db: Db;
 beforeEach(async () => {
@@ -22,9 +22,10 @@ const run = (id: string): NewRun => ({
   preflight: null,
   folder: '/tmp',
   plannedSteps: 1,
+  codeVersion: '0.1.0',
 });
 
-const step = (number: number, loss = number, supervisedTokens = 10): StepRow => ({
+const step = (number: number, loss = number, supervisedTokens = 10): MeasuredStep => ({
   step: number,
   atMs: number,
   loss,
@@ -34,14 +35,25 @@ const step = (number: number, loss = number, supervisedTokens = 10): StepRow => 
   realTokens: 100,
   positions: 128,
   milliseconds: 50,
+  flops: 1e9,
+  elapsedMs: number * 60,
 });
+
+/** Steps with the totals of their run, going on after `previous`. */
+function withTotals(steps: MeasuredStep[], previous?: StepRow): StepRow[] {
+  const rows: StepRow[] = [];
+  for (const one of steps) rows.push(addTotals(rows.at(-1) ?? previous, one));
+  return rows;
+}
 
 describe('series', () => {
   it('keeps a single spike at every level', () => {
     const runs = runQueries(db);
     const series = seriesQueries(db);
     runs.insert(run('a'));
-    const rows = Array.from({ length: 20_000 }, (_, index) => step(index + 1, index === 12_345 ? 99 : 1));
+    const rows = withTotals(
+      Array.from({ length: 20_000 }, (_, index) => step(index + 1, index === 12_345 ? 99 : 1)),
+    );
     for (let at = 0; at < rows.length; at += 777) series.append('a', rows.slice(at, at + 777));
     for (const maxPoints of [100_000, 1000, 10]) {
       const { maximum, minimum, steps, mean } = series.read('a', 'loss', maxPoints);
@@ -56,15 +68,10 @@ describe('series', () => {
   it('forgets what a resumed run does again, in the roll-ups too', () => {
     const series = seriesQueries(db);
     runQueries(db).insert(run('a'));
-    series.append(
-      'a',
-      Array.from({ length: 300 }, (_, index) => step(index + 1)),
-    );
+    series.append('a', withTotals(Array.from({ length: 300 }, (_, index) => step(index + 1))));
     series.truncate('a', 100);
-    series.append(
-      'a',
-      Array.from({ length: 200 }, (_, index) => step(101 + index, 500)),
-    );
+    const again = Array.from({ length: 200 }, (_, index) => step(101 + index, 500));
+    series.append('a', withTotals(again, series.at('a', 100)));
     const rolled = series.read('a', 'loss', 20);
     expect(rolled.blockSteps).toBe(16);
     expect([...rolled.maximum].slice(0, 8)).toEqual([16, 32, 48, 64, 80, 96, 500, 500]);
@@ -79,15 +86,67 @@ describe('series', () => {
     rows[0] = step(1, 6, 30);
     rows[1] = step(2, 2, 10);
     rows[39] = step(40, 1, 1);
-    series.append('a', rows);
+    series.append('a', withTotals(rows));
     const totals = series.totals('a');
     expect(totals.firstLoss).toBeCloseTo(5);
     expect(totals.lastLoss).toBeCloseTo((5 * 10 + 1) / 11);
     expect(totals).toMatchObject({ steps: 40, realTokens: 4000, milliseconds: 2000 });
   });
 
+  it('draws the same points over tokens, time and floating-point operations', () => {
+    const series = seriesQueries(db);
+    runQueries(db).insert(run('a'));
+    series.append('a', withTotals(Array.from({ length: 300 }, (_, index) => step(index + 1))));
+    for (const maxPoints of [1000, 20]) {
+      const { steps } = series.read('a', 'loss', maxPoints);
+      const over = (axis: 'tokens' | 'elapsed' | 'flops') => [
+        ...series.read('a', 'loss', maxPoints, { axis }).x,
+      ];
+      const [tokens, elapsed, flops] = [over('tokens'), over('elapsed'), over('flops')];
+      for (const [index, at] of steps.entries()) {
+        // A block's point lies at a step in its middle.
+        expect(Math.abs((tokens[index] ?? 0) / 100 - at)).toBeLessThanOrEqual(0.5);
+        expect(Math.abs((elapsed[index] ?? 0) / 60 - at)).toBeLessThanOrEqual(0.5);
+        expect(Math.abs((flops[index] ?? 0) / 1e9 - at)).toBeLessThanOrEqual(0.5);
+      }
+    }
+  });
+
+  it('keeps NaN and the infinities as gaps that are counted, beside exact extremes', () => {
+    const series = seriesQueries(db);
+    runQueries(db).insert(run('a'));
+    const rows = Array.from({ length: 64 }, (_, index) => step(index + 1));
+    rows[20] = step(21, Number.NaN);
+    rows[21] = step(22, Number.POSITIVE_INFINITY);
+    for (let index = 48; index < 64; index += 1) rows[index] = step(index + 1, Number.NaN);
+    series.append('a', withTotals(rows));
+    const raw = series.read('a', 'loss', 100);
+    expect(raw.mean[20]).toBeNaN();
+    expect(raw.mean[21]).toBe(Infinity);
+    expect([...raw.numNonFinite].reduce((sum, each) => sum + each, 0)).toBe(18);
+    const rolled = series.read('a', 'loss', 10);
+    expect([...rolled.numNonFinite]).toEqual([0, 2, 0, 16]);
+    expect([...rolled.maximum].slice(0, 3)).toEqual([16, 32, 48]);
+    expect(rolled.mean[3]).toBeNaN();
+    // Made again after a resume, the roll-ups say the same.
+    series.truncate('a', 60);
+    expect([...series.read('a', 'loss', 10).numNonFinite]).toEqual([0, 2, 0, 12]);
+    expect(series.totals('a').lastLoss).not.toBeNaN();
+    expect(series.totals('a').firstLoss).toBeCloseTo(1.5);
+  });
+
+  it('opens a run with one point, and one with none', () => {
+    const series = seriesQueries(db);
+    runQueries(db).insert(run('a'));
+    expect(series.read('a', 'loss', 100).steps).toHaveLength(0);
+    expect(series.totals('a')).toMatchObject({ steps: 0, firstLoss: null });
+    series.append('a', withTotals([step(1, 3)]));
+    expect([...series.read('a', 'loss', 100).mean]).toEqual([3]);
+    expect(series.totals('a')).toMatchObject({ steps: 1, firstLoss: 3, lastLoss: 3 });
+  });
+
   it('reads through indexes', () => {
-    assertIndexed(db, listSql);
+    assertIndexed(db, listSql());
     assertIndexed(
       db,
       'SELECT step, loss FROM runSteps WHERE runId = ? AND step BETWEEN ? AND ? ORDER BY step',
@@ -99,7 +158,7 @@ describe('series', () => {
   it('opens 50 runs of 100,000 points in under 200 ms', { timeout: 120_000 }, () => {
     const runs = runQueries(db);
     const series = seriesQueries(db);
-    const rows = Array.from({ length: 100_000 }, (_, index) => step(index + 1));
+    const rows = withTotals(Array.from({ length: 100_000 }, (_, index) => step(index + 1)));
     for (let index = 0; index < 5; index += 1) {
       runs.insert(run(`r${index}`));
       series.append(`r${index}`, rows);

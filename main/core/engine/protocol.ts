@@ -4,6 +4,10 @@ export const protocolVersion = 1;
 
 /** What the engine writes on stdout, one JSON object a line. Fields that are not named here are kept. */
 const step = z.int().nonnegative();
+/** JSON has no number for NaN and the infinities: they come by name, or as null from a writer that knows no better. */
+const anyNumber = z
+  .union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity']), z.null()])
+  .transform((value) => (value === null ? Number.NaN : Number(value)));
 
 export const helloEvent = z.looseObject({
   event: z.literal('hello'),
@@ -26,16 +30,27 @@ export const engineEvent = z.discriminatedUnion('event', [
     event: z.literal('step'),
     step,
     steps: z.int(),
-    loss: z.number(),
-    gradNorm: z.number(),
+    loss: anyNumber,
+    gradNorm: anyNumber,
     learningRate: z.number(),
     supervisedTokens: z.int(),
     realTokens: z.int(),
     positions: z.int(),
     milliseconds: z.number(),
+    /** Since this engine began to train, pauses left out, by a monotonic clock. */
+    elapsedMs: z.number().optional(),
+    flops: z.number().default(0),
     atMs: z.number(),
   }),
-  z.looseObject({ event: z.literal('eval'), step, phase: z.string(), loss: z.number(), tokens: z.int() }),
+  z.looseObject({
+    event: z.literal('eval'),
+    step,
+    phase: z.string(),
+    loss: anyNumber,
+    tokens: z.int(),
+    best: z.boolean().default(false),
+  }),
+  z.looseObject({ event: z.literal('sample'), step, index: z.int(), ids: z.array(z.int()) }),
   z.looseObject({ event: z.literal('checkpoint'), step, path: z.string() }),
   z.looseObject({ event: z.literal('paused'), step: step.optional() }),
   z.looseObject({ event: z.literal('resumed'), step: step.optional() }),

@@ -1,5 +1,6 @@
 import type { RunListRow, RunQueries } from '../../../db/queries/runs.ts';
 import type { AccountQueries } from '../../../db/queries/accounts.ts';
+import type { NoteQueries } from '../../../db/queries/runNotes.ts';
 import type { SeriesQueries } from '../../../db/queries/series.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import type { RunUpdate } from '../../contract/runs.ts';
@@ -15,9 +16,15 @@ export interface RunStores {
   runs: RunQueries;
   series: SeriesQueries;
   accounts: AccountQueries;
+  notes: NoteQueries;
   publish: (update: RunUpdate) => void;
   log: Log;
 }
+
+type EngineEventOf<K extends EngineEvent['event']> = Extract<EngineEvent, { event: K }>;
+
+/** Makes words of what the model answered to the recipe's prompt of that number. */
+export type SampleReader = (index: number, ids: number[]) => Promise<{ prompt: string; text: string }>;
 
 /** How long an engine may take to finish its step and save before it is killed. */
 export const stopLimitMs = 120_000;
@@ -31,16 +38,36 @@ export class ActiveRun {
   private readonly engine: EngineProcess;
   private readonly recorder: RunRecorder;
   private doneReason: string | undefined;
+  private readonly samples: SampleReader | undefined;
+  private readonly reading: Promise<void>[] = [];
   private step: number;
   private waiters: { event: string; resolve: () => void; reject: (error: Error) => void }[] = [];
 
-  constructor(row: RunListRow, inputs: RunInputs, stores: RunStores, publishRun: (id: string) => void) {
+  constructor(
+    row: RunListRow,
+    inputs: RunInputs,
+    stores: RunStores,
+    publishRun: (id: string) => void,
+    samples?: SampleReader,
+  ) {
+    this.samples = samples;
     this.id = row.id;
     this.stores = stores;
     this.state = { status: 'queued' };
     this.step = row.checkpointStep ?? 0;
-    this.recorder = new RunRecorder(row.id, stores.runs, stores.series, () => {
-      publishRun(row.id);
+    this.recorder = new RunRecorder(row.id, stores.runs, stores.series, {
+      onFlush: () => {
+        publishRun(row.id);
+      },
+      onBlocked: (error) => {
+        this.warn(
+          'historyWaits',
+          `The history cannot be written (${error.message}). The run goes on; its steps wait in memory.`,
+        );
+      },
+      onWrittenAgain: () => {
+        this.warn('historyWritten', 'The history is written again; nothing is missing.');
+      },
     });
     this.engine = new EngineProcess({
       name: 'engine',
@@ -52,14 +79,12 @@ export class ActiveRun {
     });
     this.apply({ kind: 'started' });
     const { pid } = this.engine;
-    stores.runs.update(this.id, {
+    this.update({
       startedAtMs: row.startedAtMs ?? Date.now(),
       endedAtMs: null,
       engine: pid === undefined ? null : JSON.stringify({ pid, startTime: startTimeOf(pid) ?? '' }),
     });
-    this.ended = this.engine.exited.then((exit) => {
-      this.end(exit);
-    });
+    this.ended = this.engine.exited.then((exit) => this.end(exit));
   }
 
   /** Resolves when the engine has done it. @throws {TesseraError} what the engine said when it ended instead */
@@ -90,14 +115,13 @@ export class ActiveRun {
   private receive(event: EngineEvent): void {
     switch (event.event) {
       case 'hello':
-        this.stores.runs.update(this.id, { kernels: JSON.stringify(event.kernels) });
+        this.update({ kernels: JSON.stringify(event.kernels) });
         break;
       case 'step': {
-        const { event: _event, steps: _steps, ...step } = event;
+        const { event: _event, steps: _steps, elapsedMs, ...step } = event;
         this.step = step.step;
-        const rounded = { ...step, atMs: Math.round(step.atMs) };
-        this.recorder.step(rounded);
-        this.stores.publish({ kind: 'step', runId: this.id, step: rounded });
+        const whole = this.recorder.step({ ...step, elapsedMs, atMs: Math.round(step.atMs) });
+        this.stores.publish({ kind: 'step', runId: this.id, step: whole });
         break;
       }
       case 'progress': {
@@ -113,7 +137,9 @@ export class ActiveRun {
       }
       case 'account': {
         const { event: _event, fromStep, ...account } = event;
-        this.stores.accounts.put(this.id, fromStep, JSON.stringify(account));
+        this.recorder.write(() => {
+          this.stores.accounts.put(this.id, fromStep, JSON.stringify(account));
+        });
         break;
       }
       case 'telemetry':
@@ -128,16 +154,18 @@ export class ActiveRun {
   private note(
     event: Exclude<EngineEvent, { event: 'hello' | 'step' | 'progress' | 'account' | 'telemetry' }>,
   ): void {
-    this.recorder.flush();
-    const { runs } = this.stores;
     if (event.event === 'eval') {
-      runs.addEvaluation(this.id, event);
-      if (event.phase === 'before') runs.update(this.id, { evalLossBefore: event.loss });
-      else runs.update(this.id, { evalLossAfter: event.loss });
+      this.evaluated(event);
+    } else if (event.event === 'sample') {
+      this.reading.push(this.keepSample(event));
+      return;
     } else if (event.event === 'checkpoint') {
-      runs.update(this.id, { checkpointStep: event.step, checkpointPath: event.path });
+      this.update({ checkpointStep: event.step, checkpointPath: event.path });
     } else if (event.event === 'profile') {
-      runs.addProfile(this.id, event.step ?? this.step, Date.now(), JSON.stringify(event));
+      const step = event.step ?? this.step;
+      this.recorder.write(() => {
+        this.stores.runs.addProfile(this.id, step, Date.now(), JSON.stringify(event));
+      });
     } else if (event.event === 'paused') {
       this.apply({ kind: 'paused' });
     } else if (event.event === 'resumed') {
@@ -149,11 +177,39 @@ export class ActiveRun {
     this.record(kind, kind === 'profile' ? {} : data);
   }
 
-  private record(kind: string, data: Record<string, unknown>): void {
+  private evaluated({ step, phase, loss, tokens, best }: EngineEventOf<'eval'>): void {
+    this.recorder.write(() => {
+      this.stores.runs.addEvaluation(this.id, { step, phase, loss, tokens });
+    });
+    this.update(phase === 'before' ? { evalLossBefore: loss } : { evalLossAfter: loss });
+    if (best) this.update({ bestLoss: loss, bestStep: step });
+  }
+
+  private async keepSample({ step, index, ids }: EngineEventOf<'sample'>): Promise<void> {
+    const { prompt, text } = (await this.samples?.(index, ids)) ?? { prompt: '', text: '' };
+    this.recorder.write(() => {
+      this.stores.notes.addSample(this.id, { step, position: index, prompt, text });
+    });
+    this.record('sample', { position: index, text }, step);
+  }
+
+  private update(fields: Parameters<RunQueries['update']>[1]): void {
+    this.recorder.write(() => {
+      this.stores.runs.update(this.id, fields);
+    });
+  }
+
+  private warn(code: string, message: string): void {
+    this.stores.log(`run ${this.id}: ${message}`);
+    this.record('warning', { code, message });
+  }
+
+  private record(kind: string, data: Record<string, unknown>, step = this.step): void {
     const atMs = Date.now();
-    const { step } = this;
-    this.stores.runs.addEvent(this.id, { atMs, step, kind, data: JSON.stringify(data) });
     this.stores.publish({ kind: 'event', runId: this.id, event: { atMs, step, kind, data } });
+    this.recorder.write(() => {
+      this.stores.runs.addEvent(this.id, { atMs, step, kind, data: JSON.stringify(data) });
+    });
   }
 
   private answer(event: string): void {
@@ -166,21 +222,22 @@ export class ActiveRun {
     const next = nextRunState(this.state, event);
     if (next === undefined) return;
     this.state = next;
-    this.stores.runs.update(this.id, { status: next.status, reason: 'reason' in next ? next.reason : null });
+    this.update({ status: next.status, reason: 'reason' in next ? next.reason : null });
   }
 
-  private end(exit: EngineExit): void {
-    this.recorder.flush();
+  private async end(exit: EngineExit): Promise<void> {
+    await Promise.allSettled(this.reading);
     if (!exit.ok) this.apply({ kind: 'failed', reason: exit.error?.message ?? 'the engine failed' });
     else if (this.doneReason === 'completed') this.apply({ kind: 'completed' });
     else {
       const reason = this.doneReason === 'stopped' ? 'on request' : (this.doneReason ?? 'the engine ended');
       this.apply({ kind: 'stopped', reason });
     }
-    this.stores.runs.update(this.id, { endedAtMs: Date.now(), engine: null });
+    this.update({ endedAtMs: Date.now(), engine: null });
     if (exit.error !== undefined) this.record('failed', exit.error);
     const { code = 'runEnded', message = 'the run ended', hint } = exit.error ?? {};
     for (const { reject } of this.waiters) reject(new TesseraError(code, message, hint));
     this.waiters = [];
+    await this.recorder.done();
   }
 }

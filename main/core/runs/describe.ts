@@ -1,42 +1,76 @@
-import type { EvaluationRow, EventRow, RunListRow } from '../../../db/queries/runs.ts';
+import type { EvaluationRow, EventRow, RunListRow, SummaryRow } from '../../../db/queries/runs.ts';
 import {
   preflight,
   runHashes,
   runPlan,
   type RunDetail,
+  type RunNote,
+  type RunSample,
   type RunStatus,
   type RunSummary,
 } from '../../contract/runs.ts';
 
 /** A row of the database as the contract shows it. */
-export function summarise(row: RunListRow): RunSummary {
+export function summarise(row: SummaryRow): RunSummary {
   return {
     id: row.id,
     name: row.name,
     status: row.status as RunStatus,
-    ...(row.reason !== null && { reason: row.reason }),
     steps: row.steps,
     plannedSteps: row.plannedSteps,
-    ...(row.firstLoss !== null && { firstLoss: row.firstLoss }),
-    ...(row.lastLoss !== null && { lastLoss: row.lastLoss }),
-    ...(row.evalLossBefore !== null && { evalLossBefore: row.evalLossBefore }),
-    ...(row.evalLossAfter !== null && { evalLossAfter: row.evalLossAfter }),
-    ...(row.tokensPerSecond !== null && { tokensPerSecond: row.tokensPerSecond }),
     createdAtMs: row.createdAtMs,
-    ...(row.startedAtMs !== null && { startedAtMs: row.startedAtMs }),
-    ...(row.endedAtMs !== null && { endedAtMs: row.endedAtMs }),
+    elapsedMs: row.elapsedMs,
     archived: row.archivedAtMs !== null,
     tags: JSON.parse(row.tags) as string[],
+    ...known(row, [
+      ...([
+        'reason',
+        'firstLoss',
+        'lastLoss',
+        'evalLossBefore',
+        'evalLossAfter',
+        'bestLoss',
+        'bestStep',
+      ] as const),
+      ...([
+        'tokensPerSecond',
+        'startedAtMs',
+        'endedAtMs',
+        'deletedAtMs',
+        'strategy',
+        'peakLr',
+        'dataset',
+      ] as const),
+      ...(['model', 'device', 'fill'] as const),
+    ]),
   };
 }
 
-export function describe(row: RunListRow, events: EventRow[], evaluations: EvaluationRow[]): RunDetail {
+/** The named columns, those that are null left out. */
+function known<K extends keyof SummaryRow>(
+  row: SummaryRow,
+  names: K[],
+): { [N in K]?: NonNullable<SummaryRow[N]> } {
+  return Object.fromEntries(names.flatMap((name) => (row[name] === null ? [] : [[name, row[name]]]))) as {
+    [N in K]?: NonNullable<SummaryRow[N]>;
+  };
+}
+
+/** What belongs to a run beside its row. */
+export interface RunParts {
+  events: EventRow[];
+  evaluations: EvaluationRow[];
+  timeNotes: RunNote[];
+  samples: RunSample[];
+}
+
+export function describe(row: RunListRow, { events, evaluations, timeNotes, samples }: RunParts): RunDetail {
   return {
     ...summarise(row),
     recipe: JSON.parse(row.recipe) as Record<string, unknown>,
     hashes: runHashes.parse(JSON.parse(row.hashes)),
     plan: runPlan.parse(JSON.parse(row.plan)),
-    ...(row.device !== null && { device: row.device }),
+    ...(row.codeVersion !== null && { codeVersion: row.codeVersion }),
     kernels: JSON.parse(row.kernels ?? '[]') as Record<string, unknown>[],
     ...(row.preflight !== null && { preflight: preflight.parse(JSON.parse(row.preflight)) }),
     events: events.map(({ atMs, step, kind, data }) => ({
@@ -45,10 +79,16 @@ export function describe(row: RunListRow, events: EventRow[], evaluations: Evalu
       kind,
       data: JSON.parse(data) as Record<string, unknown>,
     })),
-    evaluations,
+    evaluations: evaluations.map(({ step, phase, loss, tokens }) => ({
+      ...{ step, phase, tokens },
+      loss: loss ?? Number.NaN,
+      perplexity: Math.exp(loss ?? Number.NaN),
+    })),
     ...(row.checkpointStep !== null && { checkpointStep: row.checkpointStep }),
     activeMs: row.activeMs,
     folder: row.folder,
     notes: row.notes,
+    timeNotes,
+    samples,
   };
 }

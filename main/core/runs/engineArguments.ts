@@ -9,12 +9,21 @@ export interface RunInputs {
   cache: string;
   /** Absent: nothing is held out. */
   evalCache?: string | undefined;
+  /** The recipe has prompts to answer after each evaluation. */
+  hasSamples?: boolean;
   /** A checkpoint to go on from. */
   resume?: string | undefined;
 }
 
 /** The command line that trains, or with `--forecast` only says what training would need. */
-export function engineArguments({ folder, model, cache, evalCache, resume }: RunInputs): string[] {
+export function engineArguments({
+  folder,
+  model,
+  cache,
+  evalCache,
+  hasSamples,
+  resume,
+}: RunInputs): string[] {
   const files = runFiles(folder);
   return [
     'train',
@@ -24,6 +33,7 @@ export function engineArguments({ folder, model, cache, evalCache, resume }: Run
     ...['--model', model],
     ...['--out', files.out],
     ...(evalCache === undefined ? [] : ['--eval-cache', evalCache, '--eval-plan', files.evalPlan]),
+    ...(hasSamples === true ? ['--samples', files.samples] : []),
     ...(resume === undefined ? [] : ['--resume', resume]),
   ];
 }

@@ -5,16 +5,19 @@ import { z } from 'zod';
 import type { CallContext } from '../../contract/channel.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import type { Recipe } from '../../contract/recipe.ts';
+import type { CheckpointChoice } from '../../contract/runs.ts';
 import { chooseTemplate, readModelFolder, type ModelFolder } from '../datasets/modelFolder.ts';
 import { compileTemplate } from '../datasets/template/template.ts';
 import { fromJs } from '../datasets/template/values.ts';
 import { runEngine } from '../engine/engineProcess.ts';
-import { runModel } from './exportRun.ts';
+import { chooseCheckpoint } from './checkpoints.ts';
 import type { Runs } from './runs.ts';
 
 export interface GenerateRequest {
   model: string;
   prompt: string;
+  /** Which weights of a run. */
+  checkpoint: CheckpointChoice;
   tokens: number;
   temperature: number;
   seed: number;
@@ -26,10 +29,10 @@ export async function generate(
   request: GenerateRequest,
   { signal }: CallContext,
 ): Promise<{ text: string }> {
-  const { weights, folder, template } = locate(runs, request.model);
+  const { weights, folder, template } = locate(runs, request.model, request.checkpoint);
   const model = readModelFolder(folder);
   const tokenizer = Tokenizer.fromFile(model.tokenizerFile);
-  const { text, addSpecialTokens } = render(model, request.prompt, template);
+  const { text, addSpecialTokens } = renderPrompt(model, request.prompt, template);
   const encoding = await tokenizer.encode(text, null, { addSpecialTokens });
   const stop = stopTokens(model, (token) => tokenizer.tokenToId(token) ?? undefined);
   const args = [
@@ -46,18 +49,26 @@ export async function generate(
   return { text: await tokenizer.decode(spoken, true) };
 }
 
-function locate(runs: Runs, name: string): { weights: string; folder: string; template: Recipe['template'] } {
+function locate(
+  runs: Runs,
+  name: string,
+  checkpoint: CheckpointChoice,
+): { weights: string; folder: string; template: Recipe['template'] } {
   if (existsSync(join(name, 'config.json')))
     return { weights: name, folder: name, template: { arguments: {} } };
   if (existsSync(name))
     throw new TesseraError('noModel', `${name} holds no config.json`, 'Give a model folder, or a run.');
   const row = runs.find(name);
   const { model, template } = JSON.parse(row.recipe) as Recipe;
-  return { weights: runModel(row), folder: model, template };
+  return { weights: chooseCheckpoint(row, checkpoint).path, folder: model, template };
 }
 
 /** The prompt as a user's turn in the model's chat template; a model without one continues the text. */
-function render(model: ModelFolder, prompt: string, { name, arguments: given }: Recipe['template']) {
+export function renderPrompt(
+  model: ModelFolder,
+  prompt: string,
+  { name, arguments: given }: Recipe['template'],
+) {
   if (model.templates.size === 0) return { text: prompt, addSpecialTokens: true };
   const values = {
     ...model.specialTokens,
@@ -74,7 +85,7 @@ function render(model: ModelFolder, prompt: string, { name, arguments: given }: 
   };
 }
 
-function stopTokens(model: ModelFolder, idOf: (token: string) => number | undefined): number[] {
+export function stopTokens(model: ModelFolder, idOf: (token: string) => number | undefined): number[] {
   const eos = model.specialTokens.eos_token;
   const ids = new Set(eos === undefined ? [] : [idOf(eos)]);
   for (const file of ['generation_config.json', 'config.json']) {

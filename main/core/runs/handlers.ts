@@ -8,23 +8,39 @@ import { generate } from './generate.ts';
 import { reportRuns } from './report/report.ts';
 import { withBundled } from './recipe.ts';
 import type { Runs } from './runs.ts';
-import { searchRuns } from './search.ts';
+import { searchFieldNames } from './search/fields.ts';
+import { compileSearch } from './search/compile.ts';
+import { listCheckpoints } from './checkpoints.ts';
+import { deleteRuns } from './deletion.ts';
 
 export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
-  const { queries, series, supervisor } = runs;
+  const { queries, series, notes, supervisor } = runs;
   const summary = (id: string): RunSummary => summarise(runs.find(id));
   const detail = (name: string) => {
     const row = runs.find(name);
-    return describe(row, queries.events(row.id), queries.evaluations(row.id));
+    return describe(row, {
+      events: queries.events(row.id),
+      evaluations: queries.evaluations(row.id),
+      timeNotes: notes.notes(row.id),
+      samples: notes.samples(row.id),
+    });
   };
   return {
     'runs:preflight': ({ recipe }, call) => runs.preflight(withBundled(recipe), call),
     'runs:create': async ({ recipe, kind, maxExamples }, call) => {
       return { run: summary(await runs.create({ recipe: withBundled(recipe), kind, maxExamples }, call)) };
     },
-    'runs:list': ({ search, archived }) => {
-      const rows = queries.list().filter((row) => archived || row.archivedAtMs === null);
-      return { runs: searchRuns(rows, search).map(summarise) };
+    'runs:list': (options) => ({ runs: runs.list(options).map(summarise) }),
+    'runs:search-fields': () => ({ fields: searchFieldNames() }),
+    'runs:searches': () => ({ searches: notes.savedSearches().map(({ name, query }) => ({ name, query })) }),
+    'runs:save-search': ({ name, query }) => {
+      if (query.trim() === '') notes.removeSearch(name);
+      else {
+        // A search that cannot be run is not kept.
+        compileSearch(query, queries.hasField);
+        notes.saveSearch(name, query, Date.now());
+      }
+      return { ok: true };
     },
     'runs:show': ({ id }) => ({ run: detail(id) }),
     'runs:command': async ({ id, command }) => {
@@ -32,19 +48,59 @@ export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
       await supervisor.command(row, command);
       return { run: summary(row.id) };
     },
-    'runs:resume': async ({ id }) => {
+    'runs:resume': async ({ id, from }) => {
       const row = runs.find(id);
-      await runs.resume(row);
+      await runs.resume(row, from);
       return { run: summary(row.id) };
     },
-    'runs:series': ({ ids, metric, maxPoints, fromStep, toStep }) => ({
+    'runs:checkpoints': ({ id }) => ({ checkpoints: listCheckpoints(runs.find(id)) }),
+    'runs:series': ({ ids, metric, maxPoints, fromStep, toStep, axis }) => ({
       series: ids.map((name) => {
         const { id: runId } = runs.find(name);
-        return { runId, metric, ...series.read(runId, metric, maxPoints, fromStep, toStep) };
+        const range = {
+          axis,
+          ...(fromStep !== undefined && { fromStep }),
+          ...(toStep !== undefined && { toStep }),
+        };
+        return { runId, metric, ...series.read(runId, metric, maxPoints, range) };
       }),
     }),
     'runs:tag': ({ id, tags }) => {
-      queries.addTags(runs.find(id).id, tags);
+      const row = runs.find(id);
+      queries.addTags(row.id, tags);
+      supervisor.publishRun(row.id);
+      return { ok: true };
+    },
+    'runs:untag': ({ id, tags }) => {
+      const row = runs.find(id);
+      queries.removeTags(row.id, tags);
+      supervisor.publishRun(row.id);
+      return { ok: true };
+    },
+    'runs:time-note': ({ id, noteId, step, text }) => {
+      const row = runs.find(id);
+      const missing = () =>
+        new TesseraError(
+          'noNote',
+          `run ${row.name} (${row.id}) has no note ${String(noteId)}`,
+          'It was removed meanwhile.',
+        );
+      if (noteId === undefined) {
+        if (text !== '') notes.addNote(row.id, { step: step ?? row.steps, atMs: Date.now(), text });
+      } else if (!(text === '' ? notes.removeNote(row.id, noteId) : notes.editNote(row.id, noteId, text)))
+        throw missing();
+      return { notes: notes.notes(row.id) };
+    },
+    'runs:delete': ({ ids, forever }) => {
+      deleteRuns(
+        queries,
+        ids.map((id) => runs.find(id)),
+        forever,
+      );
+      return { ok: true };
+    },
+    'runs:restore': ({ ids }) => {
+      for (const row of ids.map((id) => runs.find(id))) queries.update(row.id, { deletedAtMs: null });
       return { ok: true };
     },
     'runs:note': ({ id, text }) => {
@@ -74,7 +130,7 @@ export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
     'runs:report': ({ ids }) => ({
       html: reportRuns(ids.map((id) => ({ run: detail(id), steps: series.steps(runs.find(id).id) }))),
     }),
-    'runs:export': ({ id, folder }) => ({ files: exportRun(runs.find(id), folder) }),
+    'runs:export': ({ id, folder, checkpoint }) => ({ files: exportRun(runs.find(id), folder, checkpoint) }),
     'runs:generate': (args, call) => generate(runs, args, call),
     'runs:watch': async ({ id: name }, emit, signal) => {
       const id = name === undefined ? undefined : runs.find(name).id;

@@ -48,9 +48,10 @@ export async function recoverRuns(
 async function orphanEnd(row: RunListRow): Promise<void> {
   if (row.engine === null) return;
   const engine = JSON.parse(row.engine) as { pid: number; startTime: string };
-  const deadline = Date.now() + orphanLimitMs;
+  // By a clock that no one sets: the wall clock may jump while the machine sleeps.
+  const deadline = performance.now() + orphanLimitMs;
   while (isAlive(engine)) {
-    if (Date.now() > deadline) {
+    if (performance.now() > deadline) {
       process.kill(engine.pid, 'SIGKILL');
       return;
     }
@@ -69,7 +70,7 @@ export function newestCheckpoint(out: string): { step: number; path: string } | 
     .sort((a, b) => b.step - a.step)[0];
 }
 
-function readStep(file: string): number | undefined {
+export function readStep(file: string): number | undefined {
   try {
     const { step } = JSON.parse(readFileSync(file, 'utf8')) as { step?: number };
     return step;

@@ -11,6 +11,8 @@ export function runFiles(folder: string) {
     recipe: join(folder, 'recipe.json'),
     plan: join(folder, 'plan.safetensors'),
     evalPlan: join(folder, 'evalPlan.safetensors'),
+    /** Prompts of the recipe as the engine takes them. */
+    samples: join(folder, 'samples.json'),
     /** What the engine writes: checkpoints. */
     out: join(folder, 'out'),
   };

@@ -2,15 +2,20 @@ import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { accountQueries, type AccountQueries } from '../../../db/queries/accounts.ts';
-import { runQueries, type RunListRow, type RunQueries } from '../../../db/queries/runs.ts';
+import { noteQueries, type NoteQueries } from '../../../db/queries/runNotes.ts';
+import { runQueries, type RunListRow, type RunQueries, type SummaryRow } from '../../../db/queries/runs.ts';
 import { seriesQueries, type SeriesQueries } from '../../../db/queries/series.ts';
 import type { CallContext } from '../../contract/channel.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import type { Recipe } from '../../contract/recipe.ts';
-import type { Preflight } from '../../contract/runs.ts';
+import type { CheckpointChoice, Preflight } from '../../contract/runs.ts';
 import type { CoreContext } from '../context.ts';
+import { version } from '../version.ts';
 import type { Datasets } from '../datasets/datasets.ts';
 import { chooseDevice, numRanks, readMachine } from '../engine/machine.ts';
+import { chooseCheckpoint } from './checkpoints.ts';
+import { sweepDeleted } from './deletion.ts';
+import { hashModel } from './hashModel.ts';
 import { forecastRun, type EngineForecast } from './memory.ts';
 import { planRun, type PlannedRun, type PlanOptions } from './planRun.ts';
 import { judge } from './preflight.ts';
@@ -18,6 +23,7 @@ import { ProofDesk, type Proofs } from './proofs.ts';
 import { hashRecipe } from './recipe.ts';
 import { openRunData } from './runData.ts';
 import { writeRunFolder } from './runFolder.ts';
+import { compileSearch, prepareSearch } from './search/compile.ts';
 import { RunSupervisor } from './supervisor.ts';
 import { recoverRuns } from './recover.ts';
 
@@ -37,6 +43,7 @@ export class Runs {
   readonly queries: RunQueries;
   readonly series: SeriesQueries;
   readonly accounts: AccountQueries;
+  readonly notes: NoteQueries;
   readonly supervisor: RunSupervisor;
   private readonly context: CoreContext;
   private readonly datasets: Datasets;
@@ -48,7 +55,10 @@ export class Runs {
     this.queries = runQueries(context.db);
     this.series = seriesQueries(context.db);
     this.accounts = accountQueries(context.db);
+    this.notes = noteQueries(context.db);
+    prepareSearch(context.db);
     this.supervisor = new RunSupervisor({
+      notes: this.notes,
       runs: this.queries,
       series: this.series,
       accounts: this.accounts,
@@ -61,6 +71,7 @@ export class Runs {
     const tell = (id: string) => {
       this.supervisor.publishRun(id);
     };
+    sweepDeleted(this.queries, context.log);
     void recoverRuns(this.queries, this.series, context, tell).then((waiting) => {
       for (const id of waiting) this.supervisor.enqueue(id);
     });
@@ -99,7 +110,9 @@ export class Runs {
           dataset: source.datasetHash,
           cache: source.key,
           plan: planHash,
+          model: hashModel(recipe.model),
         }),
+        codeVersion: version,
         plan: JSON.stringify(summary),
         preflight: JSON.stringify(preflight),
         plannedSteps: summary.steps,
@@ -126,17 +139,37 @@ export class Runs {
     return found;
   }
 
-  /** A paused run goes on; one that stopped or failed is queued again, from its newest checkpoint. */
-  async resume(row: RunListRow): Promise<void> {
+  /** The list, or what a search finds of it, newest first. @throws {TesseraError} `badSearch` */
+  list(options: { search?: string | undefined; archived: boolean; deleted: boolean }): SummaryRow[] {
+    const { search = '', archived, deleted } = options;
+    const { sql, parameters } = compileSearch(search, this.queries.hasField);
+    const shelf = deleted
+      ? 'deletedAtMs IS NOT NULL'
+      : archived
+        ? 'deletedAtMs IS NULL'
+        : 'deletedAtMs IS NULL AND archivedAtMs IS NULL';
+    return this.queries.list(`${shelf} AND ${sql}`, parameters);
+  }
+
+  /**
+   * A paused run goes on; one that stopped or failed is queued again, from its newest checkpoint or the one chosen.
+   * What was trained after that is trained again. @throws {TesseraError} `notResumable`, `noCheckpoint`
+   */
+  async resume(row: RunListRow, from?: CheckpointChoice): Promise<void> {
     if (row.status === 'paused') {
       await this.supervisor.command(row, 'resume');
       return;
     }
-    if (row.status !== 'stopped' && row.status !== 'failed') {
+    const goesBack = from !== undefined && from !== 'newest' && row.status === 'completed';
+    if (row.status !== 'stopped' && row.status !== 'failed' && !goesBack) {
       const hint = row.status === 'completed' ? 'Start a new run, with more steps.' : 'It needs no resuming.';
       throw new TesseraError('notResumable', `run ${row.name} (${row.id}) is ${row.status}`, hint);
     }
-    this.queries.update(row.id, { status: 'queued', reason: null, endedAtMs: null });
+    const chosen = from === undefined ? undefined : chooseCheckpoint(row, from);
+    this.queries.update(row.id, {
+      ...{ status: 'queued', reason: null, endedAtMs: null },
+      ...(chosen && { checkpointStep: chosen.step, checkpointPath: chosen.path }),
+    });
     this.supervisor.enqueue(row.id);
   }
 

@@ -1,7 +1,7 @@
 import { existsSync, rmSync } from 'node:fs';
 import type { RunListRow } from '../../../db/queries/runs.ts';
 import { TesseraError } from '../../contract/errors.ts';
-import type { Recipe } from '../../contract/recipe.ts';
+import { recipeSchema, type Recipe } from '../../contract/recipe.ts';
 import type { RunUpdate } from '../../contract/runs.ts';
 import type { Work } from '../context.ts';
 import type { EngineCommand } from '../engine/protocol.ts';
@@ -10,6 +10,7 @@ import { summarise } from './describe.ts';
 import { Emitter } from '../emitter.ts';
 import type { RunData } from './runData.ts';
 import { runFiles } from './runFolder.ts';
+import { prepareSamples } from './samples.ts';
 
 interface SupervisorParts extends Omit<RunStores, 'publish'> {
   work: Work;
@@ -28,11 +29,11 @@ export class RunSupervisor {
   private starting = false;
   private isClosing = false;
 
-  constructor({ runs, series, accounts, log, work, openData }: SupervisorParts) {
+  constructor({ runs, series, accounts, notes, log, work, openData }: SupervisorParts) {
     this.work = work;
     this.openData = openData;
     this.stores = {
-      ...{ runs, series, accounts, log },
+      ...{ runs, series, accounts, notes, log },
       publish: (update) => {
         this.updates.emit(update);
       },
@@ -105,21 +106,25 @@ export class RunSupervisor {
 
   /** From tokens to the engine's end. @throws what keeps the engine from starting */
   private async train(row: RunListRow): Promise<void> {
-    const recipe = JSON.parse(row.recipe) as Recipe;
+    // Older recipes lack what was added since.
+    const recipe = recipeSchema.parse(JSON.parse(row.recipe));
     const data = await this.openData(recipe);
     try {
       checkUnchanged(row, data);
       const hasEvaluation = existsSync(runFiles(row.folder).evalPlan);
+      const samples = await prepareSamples(recipe, row.folder);
       const inputs = {
         folder: row.folder,
         model: recipe.model,
         cache: data.train.folder,
         evalCache: hasEvaluation ? (data.evaluation ?? data.train).folder : undefined,
+        hasSamples: samples !== undefined,
         resume: row.checkpointPath ?? undefined,
       };
-      this.active = new ActiveRun(row, inputs, this.stores, (id) => {
+      const publish = (id: string) => {
         this.publishRun(id);
-      });
+      };
+      this.active = new ActiveRun(row, inputs, this.stores, publish, samples);
       this.publishRun(row.id);
       await this.active.ended;
     } finally {

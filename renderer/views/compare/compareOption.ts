@@ -10,6 +10,7 @@ const formats: Record<RunMetric, (value: number) => string> = {
   gradNorm: (value) => decimal(value, 2),
   learningRate: scientific,
   milliseconds: (value) => decimal(value, 1),
+  flopsPerSecond: compactCount,
 };
 
 /** The same metric of several runs over one axis of steps; each line has its run's name at its end. */

@@ -33,6 +33,7 @@ export function appendStep(series: LiveSeries, metric: RunMetric, steps: RunStep
 function valueOf(step: RunStep, metric: RunMetric): number {
   if (metric === 'tokensPerSecond')
     return step.milliseconds > 0 ? (step.realTokens / step.milliseconds) * 1000 : 0;
+  if (metric === 'flopsPerSecond') return step.milliseconds > 0 ? (step.flops / step.milliseconds) * 1000 : 0;
   return step[metric];
 }
 
