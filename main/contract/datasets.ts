@@ -7,6 +7,9 @@ const count = z.int().nonnegative();
 export const skippedRow = z.object({ ...place, reason: z.string() });
 export const dataWarning = z.object({ code: z.string(), count, firstAt: z.object(place) });
 
+/** How rows were recognised, and why; confidence 0 to 1. */
+export const detection = z.object({ format: z.string(), reason: z.string(), confidence: z.number(), count });
+
 export const superviseSchema = z.object({
   turns: z.enum(['assistant', 'last', 'all']).default('assistant'),
   reasoning: z.boolean().default(true),
@@ -69,6 +72,7 @@ export const importResult = z.object({
   /** At most the first 100,000; `dataset.numSkipped` counts all. */
   skipped: z.array(skippedRow),
   warnings: z.array(dataWarning),
+  detections: z.array(detection),
 });
 
 const id = z.object({ id: z.string() });
@@ -91,8 +95,7 @@ export const rowSample = z.object({
   ),
   /** Roles as the messages have them. */
   roles: z.array(z.object({ role: z.string(), count })),
-  /** How rows were recognised, and why. */
-  formats: z.array(z.object({ format: z.string(), reason: z.string(), confidence: z.number(), count })),
+  formats: z.array(detection),
   skipped: z.array(z.object({ reason: z.string(), count })),
   /** The first row that can be learned from, as the model would read it. */
   preview: z.array(z.object({ text: z.string(), isSupervised: z.boolean() })).optional(),
@@ -156,6 +159,7 @@ export const datasetChannels = {
       dataset,
       lengths: lengthSummary,
       formats: z.record(z.string(), count),
+      detections: z.array(detection),
       warnings: z.array(dataWarning),
       files: z.array(z.object({ path: z.string(), sizeBytes: count })),
       options: z.record(z.string(), z.unknown()),
@@ -210,7 +214,7 @@ export const datasetChannels = {
     }),
     result: rowSample,
   }),
-  /** Examples that hold a text, whatever the case of its ASCII letters, in order, as they are found. */
+  /** Examples that hold a text, whatever the case of its letters, in order, as they are found. */
   'datasets:search': stream({
     args: id.extend({ text: z.string().min(1).max(1000) }),
     event: z.object({ matches: z.array(count), scanned: count, total: count }),

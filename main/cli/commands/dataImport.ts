@@ -65,10 +65,13 @@ export const command = defineCommand({
       { onProgress: progress.update, signal: interrupted() },
     );
   },
-  text: ({ dataset, skipped, warnings }) =>
+  text: ({ dataset, skipped, warnings, detections }) =>
     [
       `${dataset.name} (${dataset.id}): ${count(dataset.rows)} rows kept, ${count(dataset.numSkipped)} skipped, ` +
         `${count(dataset.tokens)} tokens, ${count(dataset.supervisedTokens)} of them to learn`,
+      ...detections.map(({ format, reason, confidence, count: rows }) => {
+        return `  ${count(rows)} rows are ${format}: ${reason} (${String(Math.round(100 * confidence))} % sure)`;
+      }),
       ...skipped
         .slice(0, 20)
         .map(({ file, line, row, reason }) => `  skipped ${file}:${String(line ?? row)}: ${reason}`),

@@ -1,5 +1,5 @@
-import { loadRecipe } from '../../core/runs/recipe.ts';
-import { defineCommand } from '../command.ts';
+import { loadPreset, loadRecipe } from '../../core/runs/recipe.ts';
+import { defineCommand, usage } from '../command.ts';
 import { followRun, notFailed } from '../followRun.ts';
 import { preflightText } from '../preflightText.ts';
 import { runText } from '../runText.ts';
@@ -7,8 +7,13 @@ import type { Preflight, RunSummary } from '../../contract/runs.ts';
 
 export const command = defineCommand({
   summary: 'Train as a recipe says',
-  usage: 'RECIPE [--set key=value…] [--dry-run] [--accept-slow] [--detach]',
+  usage: 'RECIPE | --preset NAME [--set key=value…] [--dry-run] [--accept-slow] [--detach]',
   options: {
+    preset: {
+      type: 'string',
+      value: 'NAME',
+      help: 'a recipe that comes with the program: see tessera presets',
+    },
     set: {
       type: 'string',
       multiple: true,
@@ -19,11 +24,15 @@ export const command = defineCommand({
     'accept-slow': { type: 'boolean', help: 'train even where a kernel is slow' },
     detach: { type: 'boolean', help: 'return once it is queued; the core goes on' },
   },
-  numPositionals: [1, 1],
+  numPositionals: [0, 1],
   run: async (invocation): Promise<Preflight | { run: RunSummary }> => {
     const { positionals, options, progress } = invocation;
     const settings = [...(options.set ?? []), ...(options['accept-slow'] ? ['acceptSlow=true'] : [])];
-    const recipe = loadRecipe(positionals[0] ?? '', settings);
+    const [path] = positionals;
+    if ((path === undefined) === (options.preset === undefined))
+      throw usage('give a recipe file, or --preset NAME');
+    const recipe =
+      path === undefined ? loadPreset(options.preset ?? '', settings) : loadRecipe(path, settings);
     const core = await invocation.core();
     const preparing = new AbortController();
     const signal = options.detach || options['dry-run'] ? undefined : invocation.interrupted();

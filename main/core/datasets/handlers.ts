@@ -48,15 +48,20 @@ export function datasetHandlers(datasets: Datasets): Handlers<typeof datasetChan
     'datasets:import': async (args, call) => {
       const { dataset, manifest } = await datasets.import(withLike(toRequest(args), args.like), call);
       const skipped = await datasets.skipped(dataset.cacheKey, 0, maxSkippedInResult);
-      return { dataset: toDataset(dataset), skipped, warnings: manifest.warnings };
+      return {
+        dataset: toDataset(dataset),
+        skipped,
+        warnings: manifest.warnings,
+        detections: manifest.detections,
+      };
     },
     'datasets:list': () => ({ datasets: datasets.list().map(toDataset) }),
     'datasets:show': async ({ id }, call) => {
       const row = datasets.find(id);
       const { manifest, release } = await datasets.tokens(row.id, {}, call);
       release();
-      const { lengths, formats, warnings, files, options, model } = manifest;
-      return { dataset: toDataset(row), lengths, formats, warnings, files, options, model };
+      const { lengths, formats, detections, warnings, files, options, model } = manifest;
+      return { dataset: toDataset(row), lengths, formats, detections, warnings, files, options, model };
     },
     'datasets:skipped': async ({ id, from, count }, call) => {
       const row = datasets.find(id);

@@ -11,7 +11,7 @@ import { UnreadableFileError, type Place, type ReadItem } from './readers/rows.t
 import { sniffFile } from './readers/sniff.ts';
 import { DuplicateCounter } from './duplicates.ts';
 import { RowError } from './schema/messages.ts';
-import type { RowFormat } from './schema/mapping.ts';
+import type { Detection } from './schema/detect.ts';
 import type { Example } from './schema/normalise.ts';
 import { toExample } from './toExample.ts';
 import { ExampleTokenizer } from './tokenise/exampleTokenizer.ts';
@@ -45,7 +45,7 @@ export const skippedName = 'skipped.jsonl';
 
 interface Pending {
   rendered: RenderedExample;
-  format: RowFormat;
+  detection: Detection;
   file: number;
   at: Place;
   hasAssistant: boolean;
@@ -86,7 +86,7 @@ class ImportRun {
   private readonly skipped: SkippedLog;
   private readonly warnings = new WarningCounter();
   private readonly duplicates = new DuplicateCounter();
-  private readonly formats = new Map<RowFormat, number>();
+  private readonly detections = new Map<string, Detection & { count: number }>();
   private readonly units: SourceFile['unit'][] = [];
   private readonly specialText: RegExp | undefined;
   private batch: Pending[] = [];
@@ -147,16 +147,16 @@ class ImportRun {
     this.checkUnchanged();
     if (this.rows === 0) throw this.noRows();
     this.skipped.flush();
+    const formats: Record<string, number> = {};
+    for (const { format, count } of this.detections.values())
+      formats[format] = (formats[format] ?? 0) + count;
+    const names = Object.keys(formats);
     const duplicates = this.duplicates.list(this.job.files.map(({ path }) => path));
     return this.writer.finish({
       ...this.job.about,
-      format:
-        this.formats.size === 1
-          ? ([...this.formats.keys()][0] ?? 'none')
-          : this.formats.size === 0
-            ? 'none'
-            : 'mixed',
-      formats: Object.fromEntries(this.formats),
+      format: names.length > 1 ? 'mixed' : (names[0] ?? 'none'),
+      formats,
+      detections: [...this.detections.values()].sort((a, b) => b.count - a.count),
       numSkipped: this.skipped.count,
       warnings: [...this.warnings.list(), ...duplicates],
       files: this.job.files.map(({ path, sizeBytes, sha256 }, index) => {
@@ -182,7 +182,7 @@ class ImportRun {
   private prepare(file: number, item: ReadItem): void {
     this.rows += 1;
     try {
-      const { format, example } = toExample(item, this.job.read, (code) => {
+      const { detection, example } = toExample(item, this.job.read, (code) => {
         this.warn(code, file, item.at);
       });
       const rendered = this.renderer.render(example);
@@ -193,7 +193,7 @@ class ImportRun {
         );
       }
       if (this.hasSpecialText(example)) this.warn('specialTokenText', file, item.at);
-      this.batch.push({ rendered, format, file, at: item.at, hasAssistant: hasAssistant(example) });
+      this.batch.push({ rendered, detection, file, at: item.at, hasAssistant: hasAssistant(example) });
       this.numBatchChars += numChars;
     } catch (error) {
       if (!(error instanceof RowError)) throw error;
@@ -215,7 +215,7 @@ class ImportRun {
 
   private async tokenise(batch: Pending[]): Promise<void> {
     const tokenised = await this.tokenizer.encode(batch.map(({ rendered }) => rendered));
-    for (const [index, { rendered, format, file, at, hasAssistant: spoke }] of batch.entries()) {
+    for (const [index, { rendered, detection, file, at, hasAssistant: spoke }] of batch.entries()) {
       const { ids, supervised, targets } = tokenised[index] as (typeof tokenised)[number];
       if (targets === 0) {
         this.skip(
@@ -225,13 +225,20 @@ class ImportRun {
         );
         continue;
       }
-      this.formats.set(format, (this.formats.get(format) ?? 0) + 1);
+      this.count(detection);
       this.duplicates.add(rendered, file, at);
       this.writer.add(
         { ids, supervised, kind: rendered.kind, sourceFile: file, sourceAt: placeOf(at) },
         targets,
       );
     }
+  }
+
+  private count(detection: Detection): void {
+    const key = `${detection.format} ${detection.reason}`;
+    const known = this.detections.get(key);
+    if (known === undefined) this.detections.set(key, { ...detection, count: 1 });
+    else known.count += 1;
   }
 
   private hasSpecialText(example: Example): boolean {

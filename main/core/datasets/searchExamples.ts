@@ -12,8 +12,8 @@ export interface SearchProgress {
 const chunkTokens = 1 << 18;
 
 /**
- * Looks for a text in all examples of a cache, by its bytes; ASCII letters of either case are the same. Other work
- * gets its turn after every chunk.
+ * Looks for a text in all examples of a cache, letters of either case being the same. What is ASCII is looked for by its
+ * bytes; case beyond ASCII needs the characters. Other work gets its turn after every chunk.
  */
 export async function searchExamples(
   cache: TokenCache,
@@ -22,6 +22,8 @@ export async function searchExamples(
   onProgress: (progress: SearchProgress) => void,
   signal: AbortSignal,
 ): Promise<void> {
+  const wanted = text.normalize('NFC').toLowerCase();
+  const isAscii = /^[\0-\x7f]*$/.test(text);
   const needle = lowered(Buffer.from(text));
   const words = new LoweredWords(table);
   const total = cache.manifest.examples;
@@ -30,7 +32,10 @@ export async function searchExamples(
     const numExamples = offsets.length - 1;
     for (let from = 0; from < numExamples;) {
       const to = chunkEnd(offsets, from);
-      const matches = words.find(needle, ids, offsets, from, to).map((local) => first + local);
+      const found = isAscii
+        ? words.find(needle, ids, offsets, from, to)
+        : words.findText(wanted, ids, offsets, from, to);
+      const matches = found.map((local) => first + local);
       from = to;
       onProgress({ matches, scanned: first + to, total });
       await setImmediate();
@@ -67,13 +72,8 @@ class LoweredWords {
   }
 
   find(needle: Buffer, ids: Int32Array, offsets: number[], from: number, to: number): number[] {
-    const ends: number[] = [];
-    let size = 0;
-    for (let i = from; i < to; i++) {
-      const last = offsets[i + 1] ?? 0;
-      for (let t = offsets[i] ?? 0; t < last; t++) size = this.append(ids[t] ?? 0, size);
-      ends.push(size);
-    }
+    const ends = this.fill(ids, offsets, from, to);
+    const size = ends.at(-1) ?? 0;
     const matches: number[] = [];
     let at = 0;
     let example = 0;
@@ -89,6 +89,28 @@ class LoweredWords {
         at = end;
       }
     }
+  }
+
+  /** The same for a text beyond ASCII, lowered already. */
+  findText(wanted: string, ids: Int32Array, offsets: number[], from: number, to: number): number[] {
+    let begin = 0;
+    return this.fill(ids, offsets, from, to).flatMap((end, i) => {
+      const text = this.text.toString('utf8', begin, end).toLowerCase();
+      begin = end;
+      return text.includes(wanted) ? [from + i] : [];
+    });
+  }
+
+  /** Puts the examples' text one behind another. @returns where each of them ends, in bytes */
+  private fill(ids: Int32Array, offsets: number[], from: number, to: number): number[] {
+    const ends: number[] = [];
+    let size = 0;
+    for (let i = from; i < to; i++) {
+      const last = offsets[i + 1] ?? 0;
+      for (let t = offsets[i] ?? 0; t < last; t++) size = this.append(ids[t] ?? 0, size);
+      ends.push(size);
+    }
+    return ends;
   }
 
   private append(id: number, size: number): number {

@@ -1,6 +1,6 @@
 import type { ReadOptions } from './options.ts';
 import { formatBytes, type ReadItem } from './readers/rows.ts';
-import { describeUnknown, detectFormat } from './schema/detect.ts';
+import { describeUnknown, detectFormat, type Detection } from './schema/detect.ts';
 import type { RowFormat } from './schema/mapping.ts';
 import { RowError, type Repairs } from './schema/messages.ts';
 import { applyColumns, normaliseRow, type Example } from './schema/normalise.ts';
@@ -10,6 +10,7 @@ import { Dict, type Value } from './template/values.ts';
 
 export interface RecognisedRow {
   format: RowFormat;
+  detection: Detection;
   example: Example;
 }
 
@@ -24,9 +25,14 @@ export function toExample(item: ReadItem, options: ReadOptions, repairs: Repairs
   const checked = checkStrings(value, item, options.limits.maxFieldBytes, repairs);
   const whole = applyColumns(checked, options.mapping.columns);
   const row = 'nullsAdded' in item ? withoutNulls(whole, repairs) : whole;
-  const format = options.rowFormat ?? (detectFormat(row) ?? detectFormat(whole))?.format;
-  if (format === undefined) throw new RowError(describeUnknown(row));
-  return { format, example: normaliseRow(row, format, options.mapping, repairs) };
+  const detection = chosen(options.rowFormat) ?? detectFormat(row) ?? detectFormat(whole);
+  if (detection === undefined) throw new RowError(describeUnknown(row));
+  const { format } = detection;
+  return { format, detection, example: normaliseRow(row, format, options.mapping, repairs) };
+}
+
+function chosen(format: RowFormat | undefined): Detection | undefined {
+  return format && { format, confidence: 1, reason: 'chosen by hand' };
 }
 
 function parseItem(json: string): Value {

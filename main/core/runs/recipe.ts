@@ -6,6 +6,7 @@ import { parse, parseDocument } from 'yaml';
 import type { z } from 'zod';
 import { closest } from '../../contract/closest.ts';
 import { TesseraError } from '../../contract/errors.ts';
+import { presets } from '../../contract/presets.ts';
 import { recipeSchema, type Recipe, type RecipeInput } from '../../contract/recipe.ts';
 import { bundled } from '../bundled.ts';
 
@@ -40,6 +41,25 @@ export function loadRecipe(path: string, settings: string[] = []): Recipe {
   }
   for (const setting of settings) applySetting(value as Record<string, unknown>, setting);
   return resolvePaths(checkRecipe(value, path), dirname(resolve(path)));
+}
+
+/**
+ * A recipe that comes with the program, with `key=value` settings; the model must be among them.
+ * @throws {TesseraError} `noPreset`, naming those that there are; `badRecipe`
+ */
+export function loadPreset(name: string, settings: string[] = []): Recipe {
+  const preset = presets.find((each) => each.name === name);
+  if (preset === undefined) {
+    const known = presets.map((each) => each.name).join(', ');
+    throw new TesseraError('noPreset', `there is no preset '${name}'`, `There are: ${known}.`);
+  }
+  const value: Record<string, unknown> = structuredClone(preset.recipe);
+  for (const setting of settings) applySetting(value, setting);
+  if (value['model'] === undefined) {
+    const hint = 'Give the folder of a Qwen3.5 model: --set model=DIR.';
+    throw new TesseraError('badRecipe', `the preset '${name}' needs a model`, hint);
+  }
+  return resolvePaths(checkRecipe(value, `the preset '${name}'`), process.cwd());
 }
 
 /** @throws {TesseraError} `badRecipe`, naming the key; an unknown key comes with the one that was likely meant */

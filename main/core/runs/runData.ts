@@ -44,9 +44,10 @@ async function openTokens(datasets: Datasets, recipe: Recipe, dataset: string, c
     name: undefined,
     strict: false,
   };
-  const { id } = existsSync(dataset)
-    ? (await datasets.import(request, call)).dataset
-    : datasets.find(dataset);
+  const { id } =
+    existsSync(dataset) || dataset.startsWith('hub:')
+      ? (await datasets.import(request, call)).dataset
+      : datasets.find(dataset);
   const lease = await datasets.tokens(id, { modelDir: recipe.model, tokens }, call);
   try {
     return { source: readSource(lease.dir), release: lease.release };

@@ -122,6 +122,7 @@ describe('many examples', () => {
     expect(await find('<|im_end|>\n<|im_start|>user\nbye')).toEqual([]);
     expect(await find('so long.<|IM_END|>')).toEqual([1]);
     expect(await find('nowhere')).toEqual([]);
+    expect(await find('🚲 À BIENTÔT')).toEqual(await find('🚲 à bientôt'));
   });
 });
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { TesseraError } from '../../../main/contract/errors.ts';
-import { checkRecipe, hashRecipe, loadRecipe } from '../../../main/core/runs/recipe.ts';
+import { checkRecipe, hashRecipe, loadPreset, loadRecipe } from '../../../main/core/runs/recipe.ts';
 
 function recipeFile(text: string): string {
   const path = join(mkdtempSync(join(tmpdir(), 'tessera-recipe-')), 'recipe.yaml');
@@ -20,6 +20,20 @@ function refusal(text: string, settings: string[] = []): TesseraError {
   }
   throw new Error('not refused');
 }
+
+describe('loadPreset', () => {
+  it('is the published experiment, for a model that is given', () => {
+    expect(loadPreset('ultrachat', ['model=/models/qwen'])).toMatchObject({
+      model: '/models/qwen',
+      dataset: 'hub:HuggingFaceH4/ultrachat_200k#train_sft',
+      packing: { budget: 8192 },
+      optimizer: { lr: 1e-5, betas: [0.9, 0.95], weightDecay: 0 },
+      recompute: 'full',
+    });
+    expect(() => loadPreset('ultrachat')).toThrow('needs a model');
+    expect(() => loadPreset('other')).toThrow("no preset 'other'");
+  });
+});
 
 describe('loadRecipe', () => {
   it('writes every default back', () => {

@@ -8,6 +8,13 @@ import { SafetensorsFile } from '../../safetensors.ts';
 export const exampleKinds = ['chat', 'completion', 'text'] as const;
 export type ExampleKind = (typeof exampleKinds)[number];
 
+interface Detection {
+  format: string;
+  reason: string;
+  confidence: number;
+  count: number;
+}
+
 export interface SourceFile {
   path: string;
   sizeBytes: number;
@@ -36,6 +43,8 @@ export interface CacheManifest {
   /** The rows' kind, `mixed` where there are several, `none` where no row was kept; and how many of each. */
   format: string;
   formats: Record<string, number>;
+  /** How the kept rows were recognised, most frequent first; confidence 0 to 1. */
+  detections: Detection[];
   examples: number;
   tokens: number;
   supervisedTokens: number;
@@ -186,7 +195,9 @@ export function readManifest(dir: string): CacheManifest {
   const path = join(dir, manifestName);
   try {
     const manifest = JSON.parse(readFileSync(path, 'utf8')) as CacheManifest;
-    if ((manifest.version as number) === 1) return manifest;
+    // Caches made before detections were kept have none.
+    if ((manifest.version as number) === 1)
+      return { ...manifest, detections: (manifest as Partial<CacheManifest>).detections ?? [] };
   } catch {
     // Missing, cut short or foreign: one message, since the way out is the same.
   }

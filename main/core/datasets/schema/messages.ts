@@ -54,7 +54,7 @@ function mapRole(written: string, where: string, roles: Record<string, string>):
     (templateRoles.has(written.toLowerCase()) ? written.toLowerCase() : undefined);
   if (alias !== undefined) return alias;
   throw new RowError(
-    `${where} has the role '${written.slice(0, 60)}', which is not known; map it with --role`,
+    `${where} has the role '${written.slice(0, 60)}', which is not known; map it (in Columns, or with --role ${written.slice(0, 60)}=user)`,
   );
 }
 
