@@ -5,16 +5,21 @@ import { token, withAlpha } from './tokens.ts';
 /** Columns of equal length; where blocks of steps were merged, their extremes and mean. */
 export interface SeriesColumns {
   steps: ArrayLike<number>;
+  /** Places on the axis. */
+  x: ArrayLike<number>;
+  /** NaN where a point holds no number at all. */
   minimum: ArrayLike<number>;
   maximum: ArrayLike<number>;
   mean: ArrayLike<number>;
+  /** How many of a point's values are NaN or infinite: drawn as a gap with a mark. */
+  numNonFinite: ArrayLike<number>;
 }
 
 export interface MetricChart {
   series: SeriesColumns;
   /** Design token of the line: `c1`. */
   color: string;
-  /** Last step planned; what lies beyond the newest value is drawn as not yet there. */
+  /** Where the run is planned to end on the axis; what lies beyond the newest value is drawn as not yet there. */
   end: number;
   isLog?: boolean;
   showsSteps?: boolean;
@@ -24,7 +29,9 @@ export interface MetricChart {
   isFilled?: boolean;
   /** A horizontal dashed line with its value, such as the clip limit. */
   limit?: number;
-  points?: { step: number; value: number }[];
+  points?: { x: number; value: number; isBest?: boolean }[];
+  /** Words for a place on the axis. */
+  placeFormat?: (x: number) => string;
   from?: 'zero' | 'data';
   format: (value: number) => string;
   /** Shorter words for the axis; absent: `format`. */
@@ -38,12 +45,13 @@ const compact = new Intl.NumberFormat('en-US');
 export function metricOption(chart: MetricChart): ChartOption {
   const { series, end } = chart;
   const { length } = series.steps;
-  const newest = length === 0 ? 0 : (series.steps[length - 1] ?? 0);
+  const newest = length === 0 ? 0 : (series.x[length - 1] ?? 0);
+  const place = chart.placeFormat ?? ((x: number) => compact.format(Math.round(x)));
   const color = token(chart.color);
   const values =
     chart.halfLife === undefined ? series.mean : smooth(series.steps, series.mean, chart.halfLife);
   const label = { color: token('tx-3'), fontSize: 11, fontFamily: token('font-ui') };
-  const lastStep = Math.max(end, newest, 1);
+  const lastPlace = Math.max(end, newest, 1);
 
   return {
     animation: false,
@@ -59,21 +67,22 @@ export function metricOption(chart: MetricChart): ChartOption {
         padding: [2, 5],
         borderRadius: 2,
         fontSize: 11,
-        formatter: ({ value }: { value: number }) => compact.format(Math.round(value)),
+        formatter: ({ value }: { value: number }) => place(value),
       },
     },
-    dataZoom: [{ type: 'inside', filterMode: 'none', zoomOnMouseWheel: true, moveOnMouseMove: true }],
+    dataZoom: [{ type: 'inside', filterMode: 'none', zoomOnMouseWheel: true, moveOnMouseMove: 'shift' }],
     xAxis: {
       type: 'value',
       min: 0,
-      max: lastStep,
+      max: lastPlace,
       axisLine: { show: false },
       axisTick: { show: false },
       splitLine: { show: false },
       axisLabel: {
         ...label,
         show: chart.showsSteps === true,
-        formatter: (value: number) => compact.format(value),
+        formatter: place,
+        hideOverlap: true,
       },
     },
     yAxis: {
@@ -92,7 +101,7 @@ export function metricOption(chart: MetricChart): ChartOption {
       ...(values === series.mean ? [] : [raw(series, color)]),
       {
         type: 'line',
-        data: pairs(series.steps, values),
+        data: pairs(series.x, values, series.numNonFinite),
         symbol: length === 1 ? 'circle' : 'none',
         symbolSize: 5,
         itemStyle: { color },
@@ -101,7 +110,7 @@ export function metricOption(chart: MetricChart): ChartOption {
         markArea: {
           silent: true,
           itemStyle: { color: withAlpha(token('c8'), 0.05) },
-          data: newest < lastStep ? [[{ xAxis: newest }, { xAxis: lastStep }]] : [],
+          data: newest < lastPlace ? [[{ xAxis: newest }, { xAxis: lastPlace }]] : [],
         },
         ...(chart.limit !== undefined && {
           markLine: {
@@ -118,20 +127,59 @@ export function metricOption(chart: MetricChart): ChartOption {
         : [
             {
               type: 'scatter' as const,
-              data: chart.points.map(({ step, value }) => [step, value]),
+              data: chart.points
+                .filter(({ value }) => Number.isFinite(value) && (chart.isLog !== true || value > 0))
+                .map(({ x, value, isBest }) => ({
+                  value: [x, value],
+                  ...(isBest === true && { symbol: 'diamond', symbolSize: 11 }),
+                })),
               symbolSize: 7,
               itemStyle: { color: token('c2'), borderColor: token('bg-1'), borderWidth: 1.5 },
               z: 6,
             },
           ]),
+      ...gaps(series),
     ],
   };
 }
 
-function pairs(x: ArrayLike<number>, y: ArrayLike<number>): (number | null)[][] {
+/** Where values are no numbers: a dashed line through the chart with a cross on top. */
+function gaps(series: SeriesColumns) {
+  const places: number[] = [];
+  for (let i = 0; i < series.x.length; i += 1) {
+    if ((series.numNonFinite[i] ?? 0) > 0) places.push(series.x[i] ?? 0);
+  }
+  if (places.length === 0) return [];
+  const color = token('bad');
+  return [
+    {
+      type: 'line' as const,
+      name: 'gaps',
+      data: [],
+      markLine: {
+        silent: true,
+        symbol: ['none', `path://${cross}`],
+        symbolSize: 8,
+        label: { show: false },
+        lineStyle: { color, type: [2, 4], width: 1, opacity: 0.7 },
+        itemStyle: { color },
+        data: places.map((xAxis) => ({ xAxis })),
+      },
+    },
+  ];
+}
+
+const cross = 'M0 2 2 0 5 3 8 0 10 2 7 5 10 8 8 10 5 7 2 10 0 8 3 5Z';
+
+function pairs(
+  x: ArrayLike<number>,
+  y: ArrayLike<number>,
+  numNonFinite: ArrayLike<number>,
+): (number | null)[][] {
   return Array.from({ length: x.length }, (_, i) => {
     const value = y[i] ?? Number.NaN;
-    return [x[i] ?? 0, Number.isFinite(value) ? value : null];
+    // A smoothed value goes on through what is no number; the line does not.
+    return [x[i] ?? 0, Number.isFinite(value) && (numNonFinite[i] ?? 0) === 0 ? value : null];
   });
 }
 
@@ -141,7 +189,7 @@ function raw(series: SeriesColumns, color: string) {
     silent: true,
     symbol: 'none',
     lineStyle: { width: 1, color, opacity: 0.4 },
-    data: pairs(series.steps, series.mean),
+    data: pairs(series.x, series.mean, series.numNonFinite),
   };
 }
 
@@ -159,11 +207,11 @@ function band(series: SeriesColumns, color: string, isLog: boolean) {
     clip: true,
     // The axis learns the extremes from the data; the item itself draws the whole band.
     encode: { x: 0, y: [1, 2] },
-    data: usable.map((i) => [series.steps[i], series.minimum[i], series.maximum[i]]),
+    data: usable.map((i) => [series.x[i], series.minimum[i], series.maximum[i]]),
     renderItem: (params: { dataIndexInside: number }, api: { coord: (point: number[]) => number[] }) => {
       if (params.dataIndexInside !== 0) return undefined;
-      const upper = usable.map((i) => api.coord([series.steps[i] ?? 0, series.maximum[i] ?? 0]));
-      const lower = usable.map((i) => api.coord([series.steps[i] ?? 0, series.minimum[i] ?? 0])).reverse();
+      const upper = usable.map((i) => api.coord([series.x[i] ?? 0, series.maximum[i] ?? 0]));
+      const lower = usable.map((i) => api.coord([series.x[i] ?? 0, series.minimum[i] ?? 0])).reverse();
       return {
         type: 'polygon',
         shape: { points: [...upper, ...lower] },

@@ -1,43 +1,106 @@
-import type { RunMetric, RunStep } from '../../../main/contract/runs.ts';
+import type { RunAxis, RunMetric, RunStep } from '../../../main/contract/runs.ts';
 
 /** Columns of one metric as charts take them. */
 export interface LiveSeries {
   steps: ArrayLike<number>;
+  /** Places on the axis that the charts are drawn over. */
+  x: ArrayLike<number>;
   minimum: ArrayLike<number>;
   maximum: ArrayLike<number>;
   mean: ArrayLike<number>;
+  /** How many of a point's values are NaN or infinite. */
+  numNonFinite: ArrayLike<number>;
 }
+
+const columns = ['steps', 'x', 'minimum', 'maximum', 'mean', 'numNonFinite'] as const;
 
 export function emptySeries(): LiveSeries {
   const none = new Float64Array(0);
-  return { steps: none, minimum: none, maximum: none, mean: none };
+  return { steps: none, x: none, minimum: none, maximum: none, mean: none, numNonFinite: none };
 }
 
 /** Adds steps at the end; those that the series already holds (read while they arrived) are left out. */
-export function appendStep(series: LiveSeries, metric: RunMetric, steps: RunStep[]): LiveSeries {
+export function appendStep(
+  series: LiveSeries,
+  metric: RunMetric,
+  steps: RunStep[],
+  axis: RunAxis = 'step',
+): LiveSeries {
   const newest = series.steps[series.steps.length - 1] ?? -Infinity;
   const fresh = steps.filter(({ step }) => step > newest);
   if (fresh.length === 0) return series;
   const values = fresh.map((step) => valueOf(step, metric));
-  return {
-    steps: join(
-      series.steps,
-      fresh.map(({ step }) => step),
-    ),
-    minimum: join(series.minimum, values),
-    maximum: join(series.maximum, values),
-    mean: join(series.mean, values),
+  const added: Record<(typeof columns)[number], number[]> = {
+    steps: fresh.map(({ step }) => step),
+    x: fresh.map((step) => placeOf(step, axis)),
+    minimum: values,
+    maximum: values,
+    mean: values,
+    numNonFinite: values.map((value) => (Number.isFinite(value) ? 0 : 1)),
   };
+  return build((name) => join(series[name], added[name]));
+}
+
+/** The coarse series with its part from `detail`'s first step to its last replaced by `detail`. */
+export function splice(coarse: LiveSeries, detail: LiveSeries | undefined): LiveSeries {
+  if (detail === undefined || detail.steps.length === 0) return coarse;
+  const first = detail.steps[0] ?? 0;
+  const last = detail.steps[detail.steps.length - 1] ?? 0;
+  const { steps } = coarse;
+  let begin = 0;
+  while (begin < steps.length && (steps[begin] ?? 0) < first) begin += 1;
+  let end = begin;
+  while (end < steps.length && (steps[end] ?? 0) <= last) end += 1;
+  return build((name) => {
+    const column = Array.from(coarse[name]);
+    return join(join(column.slice(0, begin), Array.from(detail[name])), column.slice(end));
+  });
+}
+
+/** Where a step lies on the axis: between the points that are known, beyond them at their pace. */
+export function placeOfStep(series: LiveSeries, step: number): number {
+  return interpolate(series.steps, series.x, step);
+}
+
+export function stepAtPlace(series: LiveSeries, x: number): number {
+  return Math.max(0, Math.round(interpolate(series.x, series.steps, x)));
+}
+
+function interpolate(from: ArrayLike<number>, to: ArrayLike<number>, at: number): number {
+  const { length } = from;
+  const last = from[length - 1] ?? 0;
+  if (length === 0 || last <= 0) return at;
+  if (at >= last) return (at / last) * (to[length - 1] ?? 0);
+  let low = 0;
+  let high = length - 1;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((from[middle] ?? 0) < at) low = middle + 1;
+    else high = middle;
+  }
+  const [a, b] = low === 0 ? [0, from[0] ?? 0] : [from[low - 1] ?? 0, from[low] ?? 0];
+  const [c, d] = low === 0 ? [0, to[0] ?? 0] : [to[low - 1] ?? 0, to[low] ?? 0];
+  return b === a ? d : c + ((at - a) / (b - a)) * (d - c);
+}
+
+function placeOf(step: RunStep, axis: RunAxis): number {
+  return { step: step.step, tokens: step.realTokensTotal, elapsed: step.elapsedMs, flops: step.flopsTotal }[
+    axis
+  ];
 }
 
 function valueOf(step: RunStep, metric: RunMetric): number {
-  if (metric === 'tokensPerSecond')
-    return step.milliseconds > 0 ? (step.realTokens / step.milliseconds) * 1000 : 0;
-  if (metric === 'flopsPerSecond') return step.milliseconds > 0 ? (step.flops / step.milliseconds) * 1000 : 0;
+  const perSecond = (amount: number) => (step.milliseconds > 0 ? (amount / step.milliseconds) * 1000 : 0);
+  if (metric === 'tokensPerSecond') return perSecond(step.realTokens);
+  if (metric === 'flopsPerSecond') return perSecond(step.flops);
   return step[metric];
 }
 
-function join(before: ArrayLike<number>, after: number[]): Float64Array {
+function build(of: (name: (typeof columns)[number]) => ArrayLike<number>): LiveSeries {
+  return Object.fromEntries(columns.map((name) => [name, of(name)])) as unknown as LiveSeries;
+}
+
+function join(before: ArrayLike<number>, after: ArrayLike<number>): Float64Array {
   const out = new Float64Array(before.length + after.length);
   out.set(before);
   out.set(after, before.length);

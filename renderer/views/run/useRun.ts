@@ -1,57 +1,84 @@
 import { computed, onScopeDispose, shallowRef, watch, type Ref } from 'vue';
-import type { RunDetail, RunMetric, RunStep } from '../../../main/contract/runs.ts';
+import {
+  runMetrics,
+  type CheckpointChoice,
+  type RunAxis,
+  type RunDetail,
+  type RunMetric,
+  type RunStep,
+} from '../../../main/contract/runs.ts';
 import { client } from '../../client.ts';
 import { useCoreStore } from '../../stores/coreStore.ts';
 import { useNoticeStore } from '../../stores/noticeStore.ts';
-import { appendStep, emptySeries, type LiveSeries } from './liveSeries.ts';
+import { appendStep, emptySeries, splice, type LiveSeries } from './liveSeries.ts';
 
-const metrics: RunMetric[] = ['loss', 'gradNorm', 'learningRate', 'tokensPerSecond', 'milliseconds'];
 const maxPoints = 2000;
+/** Steps are taken together, and the record is read again, at most so often, however fast they come. */
+const commitMs = 100;
+const refreshMs = 500;
+
+type Columns = Map<RunMetric, LiveSeries>;
 
 /** One run as it is now and as it goes on: its record, its series, its events. Follows `id` and the core's restarts. */
-export function useRun(id: Ref<string>) {
+export function useRun(id: Ref<string>, axis: Ref<RunAxis>) {
   const core = useCoreStore();
   const notices = useNoticeStore();
   const run = shallowRef<RunDetail>();
-  const series = shallowRef(new Map<RunMetric, LiveSeries>());
+  const series = shallowRef<Columns>(new Map());
+  /** Finer points of the steps that are zoomed in on. */
+  const detail = shallowRef<Columns>(new Map());
   const lastStep = shallowRef<RunStep>();
   const error = shallowRef<unknown>();
-  const totals = shallowRef({ realTokens: 0, supervisedTokens: 0, positions: 0 });
   let close: (() => void) | undefined;
   let generation = 0;
+  let pending: RunStep[] = [];
+  let commitTimer: ReturnType<typeof setTimeout> | undefined;
+  let refreshTimer: ReturnType<typeof setTimeout> | undefined;
+
+  async function readSeries(range: { fromStep?: number; toStep?: number } = {}): Promise<Columns> {
+    const columns = await Promise.all(
+      runMetrics.map((metric) =>
+        client.call('runs:series', { ids: [id.value], metric, maxPoints, axis: axis.value, ...range }),
+      ),
+    );
+    return new Map(runMetrics.map((metric, i) => [metric, columns[i]?.series[0] ?? emptySeries()]));
+  }
 
   async function load(): Promise<void> {
     const mine = (generation += 1);
-    const wanted = id.value;
     try {
-      const [shown, ...columns] = await Promise.all([
-        client.call('runs:show', { id: wanted }),
-        ...metrics.map((metric) => client.call('runs:series', { ids: [wanted], metric, maxPoints })),
-      ]);
+      const [shown, columns] = await Promise.all([client.call('runs:show', { id: id.value }), readSeries()]);
       if (mine !== generation) return;
       run.value = shown.run;
-      series.value = new Map(metrics.map((metric, i) => [metric, columns[i]?.series[0] ?? emptySeries()]));
+      series.value = columns;
+      detail.value = new Map();
       error.value = undefined;
     } catch (reason) {
       if (mine === generation) error.value = reason;
     }
   }
 
+  /** Reads the steps that a chart is zoomed in on as finely as they are kept; outside nothing changes. */
+  async function zoom(fromStep: number, toStep: number): Promise<void> {
+    const mine = generation;
+    const { steps = [] } = series.value.get('loss') ?? {};
+    const isCoarse = steps.length > 0 && (steps[steps.length - 1] ?? 0) > steps.length + 1;
+    if (!isCoarse) return;
+    const fine = await readSeries({ fromStep: Math.max(1, fromStep), toStep }).catch(() => undefined);
+    if (fine !== undefined && mine === generation) detail.value = fine;
+  }
+
   function follow(): void {
     close?.();
     const link = client.subscribe('runs:watch', { id: id.value }, (updates, numDropped) => {
       if (numDropped > 0) void load();
-      const steps = updates.flatMap((update) => (update.kind === 'step' ? [update.step] : []));
-      if (steps.length > 0) takeSteps(steps);
       for (const update of updates) {
-        if (update.kind === 'run' && run.value !== undefined) run.value = { ...run.value, ...update.run };
-        if (update.kind === 'event') {
-          if (run.value !== undefined)
-            run.value = { ...run.value, events: [...run.value.events, update.event] };
-          // Evaluations and checkpoints change the record itself.
-          void refresh();
-        }
+        if (update.kind === 'step') pending.push(update.step);
+        else if (update.kind === 'run' && run.value !== undefined)
+          run.value = { ...run.value, ...update.run };
+        else if (update.kind === 'event') refreshSoon();
       }
+      if (pending.length > 0) commitTimer ??= setTimeout(commit, commitMs);
     });
     link.done.catch(() => undefined);
     close = () => {
@@ -59,25 +86,26 @@ export function useRun(id: Ref<string>) {
     };
   }
 
-  function takeSteps(steps: RunStep[]): void {
-    const next = new Map(series.value);
-    let isFull = false;
-    for (const metric of metrics) {
-      const grown = appendStep(next.get(metric) ?? emptySeries(), metric, steps);
-      isFull ||= grown.steps.length > 2 * maxPoints;
-      next.set(metric, grown);
+  function commit(): void {
+    commitTimer = undefined;
+    const steps = pending;
+    pending = [];
+    const next: Columns = new Map();
+    for (const metric of runMetrics) {
+      next.set(metric, appendStep(series.value.get(metric) ?? emptySeries(), metric, steps, axis.value));
     }
     series.value = next;
     lastStep.value = steps.at(-1);
-    const sum = (key: 'realTokens' | 'supervisedTokens' | 'positions') =>
-      steps.reduce((total, step) => total + step[key], totals.value[key]);
-    totals.value = {
-      realTokens: sum('realTokens'),
-      supervisedTokens: sum('supervisedTokens'),
-      positions: sum('positions'),
-    };
     // The core merges blocks of steps; extremes stay in the band.
-    if (isFull) void load();
+    if ((next.get('loss')?.steps.length ?? 0) > 2 * maxPoints) void load();
+  }
+
+  /** Evaluations, checkpoints and notes change the record itself. */
+  function refreshSoon(): void {
+    refreshTimer ??= setTimeout(() => {
+      refreshTimer = undefined;
+      void refresh();
+    }, refreshMs);
   }
 
   async function refresh(): Promise<void> {
@@ -86,15 +114,23 @@ export function useRun(id: Ref<string>) {
     if (shown !== undefined && wanted === id.value) run.value = shown.run;
   }
 
-  async function command(name: 'pause' | 'stop' | 'checkpoint' | 'profile' | 'resume'): Promise<void> {
+  async function attempt(what: string, work: () => Promise<unknown>): Promise<void> {
     try {
-      if (name === 'resume') await client.call('runs:resume', { id: id.value });
-      else await client.call('runs:command', { id: id.value, command: name });
+      await work();
       await refresh();
     } catch (reason) {
-      notices.fail(`${name[0]?.toUpperCase() ?? ''}${name.slice(1)} did not work`, reason);
+      notices.fail(what, reason);
     }
   }
+  const command = (name: 'pause' | 'stop' | 'checkpoint' | 'profile' | 'resume', from?: CheckpointChoice) =>
+    attempt(`${name[0]?.toUpperCase() ?? ''}${name.slice(1)} did not work`, async () => {
+      if (name === 'resume')
+        await client.call('runs:resume', { id: id.value, ...(from !== undefined && { from }) });
+      else await client.call('runs:command', { id: id.value, command: name });
+    });
+  /** Without `noteId` a new note; an empty text removes it. */
+  const writeNote = (note: { noteId?: number; step?: number; text: string }) =>
+    attempt('The note was not kept', () => client.call('runs:time-note', { id: id.value, ...note }));
 
   watch(
     [id, () => core.epoch],
@@ -102,23 +138,31 @@ export function useRun(id: Ref<string>) {
       if (epoch === 0 || wanted === '') return;
       run.value = undefined;
       lastStep.value = undefined;
-      totals.value = { realTokens: 0, supervisedTokens: 0, positions: 0 };
+      pending = [];
       series.value = new Map();
+      detail.value = new Map();
       // Following first: what happens while the series are read is appended twice at worst, and appendStep drops it.
       follow();
       void load();
     },
     { immediate: true },
   );
-  onScopeDispose(() => close?.());
+  watch(axis, () => void load());
+  onScopeDispose(() => {
+    close?.();
+    clearTimeout(commitTimer);
+    clearTimeout(refreshTimer);
+  });
 
   return {
     run,
     lastStep,
-    totals,
     error,
-    column: (metric: RunMetric) => computed(() => series.value.get(metric) ?? emptySeries()),
+    column: (metric: RunMetric) =>
+      computed(() => splice(series.value.get(metric) ?? emptySeries(), detail.value.get(metric))),
+    zoom,
     command,
+    writeNote,
     refresh,
   };
 }

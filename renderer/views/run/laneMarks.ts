@@ -1,0 +1,62 @@
+import type { RunDetail } from '../../../main/contract/runs.ts';
+import { decimal } from '../../format.ts';
+
+export interface LaneMark {
+  key: string;
+  kind:
+    'evaluation' | 'best' | 'checkpoint' | 'profile' | 'warning' | 'paused' | 'resumed' | 'sample' | 'note';
+  step: number;
+  row: 0 | 1;
+  text: string;
+  /** More of the same kind lie so close that one stands for all. */
+  count: number;
+  noteId?: number;
+}
+
+const kinds = new Set(['checkpoint', 'profile', 'warning', 'paused', 'resumed']);
+
+/** Everything that belongs under the loss: evaluations and notes above, what happened below. */
+export function laneMarks(
+  run: Pick<RunDetail, 'events' | 'evaluations' | 'timeNotes' | 'bestStep'>,
+): LaneMark[] {
+  const evaluations = run.evaluations.map(({ step, loss }, i): LaneMark => ({
+    ...{ key: `e${String(i)}`, step, row: 0, count: 1, text: decimal(loss, 3) },
+    kind: step > 0 && step === run.bestStep ? 'best' : 'evaluation',
+  }));
+  const notes = run.timeNotes.map(({ id, step, text }): LaneMark => ({
+    ...{ key: `n${String(id)}`, step, row: 0, count: 1, text, kind: 'note', noteId: id },
+  }));
+  const events = run.events.flatMap((event, i): LaneMark[] => {
+    const kind = event.kind === 'failed' || event.kind === 'error' ? 'warning' : event.kind;
+    if (!kinds.has(kind) || event.step === undefined) return [];
+    const { message } = event.data;
+    const text =
+      kind === 'warning' && typeof message === 'string' ? message : kind === 'checkpoint' ? '' : kind;
+    return [
+      { key: `m${String(i)}`, step: event.step, row: 1, count: 1, text, kind: kind as LaneMark['kind'] },
+    ];
+  });
+  return [...evaluations, ...notes, ...events];
+}
+
+/** Of marks of one kind that would lie on one another the first stands for all; notes and the best are never hidden. */
+export function clusterMarks(
+  marks: LaneMark[],
+  share: (step: number) => number,
+  minShare: number,
+): LaneMark[] {
+  const lead = new Map<string, LaneMark>();
+  const out: LaneMark[] = [];
+  for (const mark of [...marks].sort((a, b) => a.step - b.step)) {
+    const before = lead.get(mark.kind);
+    const isAlone = mark.kind === 'note' || mark.kind === 'best' || mark.kind === 'warning';
+    if (!isAlone && before !== undefined && share(mark.step) - share(before.step) < minShare) {
+      before.count += 1;
+      continue;
+    }
+    const own = { ...mark };
+    lead.set(mark.kind, own);
+    out.push(own);
+  }
+  return out;
+}

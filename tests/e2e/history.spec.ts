@@ -1,0 +1,128 @@
+import {
+  coreOf,
+  expect,
+  show,
+  startRun,
+  test,
+  untilGone,
+  untilReady,
+  untilStatus,
+  untilStep,
+} from './fixture.ts';
+
+test('a live curve over every axis, with a note that is still there after a restart', async ({ home, open }) => {
+  const first = await open();
+  const { page } = first;
+  await untilReady(page);
+  const core = await coreOf(home);
+  const run = await startRun(core, { steps: 4000, evalShare: 0.05, evaluate: { everySteps: 6 } });
+  await untilStep(core, run.id, 8);
+  await show(page, `/runs/${run.id}`);
+  const loss = page.locator('section.pn', { hasText: 'nats per supervised token' }).locator('.cv');
+  const end = async () => Number(await loss.getAttribute('data-end'));
+  await expect.poll(async () => Number(await loss.getAttribute('data-points'))).toBeGreaterThanOrEqual(6);
+  expect(await end()).toBe(4000);
+  const axis = page.getByRole('radiogroup', { name: 'Horizontal axis' });
+  const ends: number[] = [];
+  for (const name of ['Real tokens', 'Time', 'FLOPs']) {
+    await axis.getByRole('radio', { name }).click();
+    await expect(page).toHaveURL(/x=/);
+    await expect.poll(end).not.toBe(ends.at(-1) ?? 4000);
+    ends.push(await end());
+  }
+  // 4,000 steps of bins of 256 tokens, nearly full; far more operations than tokens.
+  expect(ends[0]).toBeGreaterThan(4000 * 128);
+  expect(ends[0]).toBeLessThanOrEqual(4000 * 260);
+  expect(ends[2]).toBeGreaterThan(ends[0]! * 1e6);
+  await page.getByRole('radiogroup', { name: 'Loss axis' }).getByRole('radio', { name: 'Log' }).click();
+
+  const lane = page.getByRole('region', { name: 'Events' });
+  await page.getByRole('button', { name: 'Note', exact: true }).click();
+  await page.getByRole('textbox', { name: 'Note' }).fill('warm-up halved');
+  await page.getByRole('textbox', { name: 'Note' }).press('Enter');
+  await expect(lane.getByText('warm-up halved')).toBeVisible();
+  await lane.getByRole('button', { name: /warm-up halved/ }).click();
+  await page.getByRole('textbox', { name: 'Note' }).fill('warm-up doubled');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await expect(lane.getByText('warm-up doubled')).toBeVisible();
+
+  // The window goes; the run does not, and what it did meanwhile is there when the window comes back.
+  const before = (await core.call('runs:show', { id: run.id })).run;
+  await first.app.close();
+  await untilStep(core, run.id, before.steps + 20);
+  const second = await open();
+  await expect(second.page.getByRole('heading', { name: 'night shift' })).toBeVisible();
+  await expect(second.page).toHaveURL(/x=flops/);
+  await expect(second.page).toHaveURL(/log=1/);
+  const again = second.page.locator('section.pn', { hasText: 'nats per supervised token' }).locator('.cv');
+  await expect
+    .poll(async () => Number(await again.getAttribute('data-points')))
+    .toBeGreaterThanOrEqual(before.steps + 20);
+  await expect(second.page.getByRole('region', { name: 'Events' })).toContainText('warm-up doubled');
+  const after = (await core.call('runs:show', { id: run.id })).run;
+  expect(after.evaluations.length).toBeGreaterThan(before.evaluations.length);
+  const note = second.page.getByRole('region', { name: 'Events' }).getByRole('button', { name: /doubled/ });
+  await note.click();
+  await second.page.getByRole('button', { name: 'Remove', exact: true }).click();
+  await expect(note).toBeHidden();
+  expect((await core.call('runs:show', { id: run.id })).run.timeNotes).toEqual([]);
+  await second.page.getByRole('button', { name: 'Stop and save' }).click();
+  await untilStatus(core, run.id, 'stopped');
+  core.close();
+});
+
+test('runs are searched, the search is kept, a run is deleted and brought back, all over a restart', async ({
+  home,
+  open,
+}) => {
+  const first = await open();
+  const { page } = first;
+  await untilReady(page);
+  const core = await coreOf(home);
+  const slow = await startRun(core, { name: 'slow rate', steps: 2, optimizer: { lr: 1e-5 } });
+  const fast = await startRun(core, { name: 'fast rate', steps: 2, optimizer: { lr: 2e-3 } });
+  await untilStatus(core, fast.id, 'completed');
+  await show(page, '/runs');
+  const rows = page.getByRole('grid', { name: 'Runs' }).getByRole('row');
+  await expect(rows).toHaveCount(2);
+  const search = page.getByRole('searchbox', { name: 'Search runs' });
+
+  await search.fill('lr<1e-4 OR');
+  await expect(page.getByRole('alert')).toContainText('OR needs a term on either side');
+  await search.fill('lr<1e-4 status:finished');
+  await expect(rows).toHaveCount(1);
+  await expect(rows).toContainText('slow rate');
+  await page.getByRole('button', { name: 'Save search' }).click();
+  await page.getByRole('textbox', { name: 'Name of the search' }).fill('gentle');
+  await page.getByRole('textbox', { name: 'Name of the search' }).press('Enter');
+  const saved = page.getByRole('navigation', { name: 'Saved searches' });
+  await expect(saved.getByRole('link', { name: 'gentle' })).toBeVisible();
+
+  await rows.getByRole('checkbox').click();
+  await page.getByRole('toolbar').getByRole('button', { name: 'Delete', exact: true }).click();
+  await expect(page.getByText('1 run deleted')).toBeVisible();
+  await expect(page.getByText('No run matches')).toBeVisible();
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await expect(rows).toHaveCount(1);
+  await rows.getByRole('checkbox').click();
+  await page.getByRole('toolbar').getByRole('button', { name: 'Delete', exact: true }).click();
+  await expect(page.getByText('No run matches')).toBeVisible();
+  await expect(core.call('runs:list', {})).resolves.toMatchObject({ runs: [{ id: fast.id }] });
+  core.close();
+  await first.app.close();
+  await untilGone(home);
+
+  const second = await open();
+  await untilReady(second.page);
+  await show(second.page, '/runs');
+  const again = second.page.getByRole('grid', { name: 'Runs' }).getByRole('row');
+  await expect(again).toHaveCount(1);
+  await second.page.getByRole('link', { name: 'Deleted' }).click();
+  await expect(again).toContainText('slow rate');
+  await again.getByRole('checkbox').click();
+  await second.page.getByRole('toolbar').getByRole('button', { name: 'Bring back' }).click();
+  await expect(second.page.getByText('Nothing was deleted')).toBeVisible();
+  await second.page.getByRole('link', { name: 'gentle' }).click();
+  await expect(again).toContainText('slow rate');
+  expect(slow.id).not.toBe(fast.id);
+});
