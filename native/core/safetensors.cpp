@@ -116,7 +116,15 @@ const void* SafetensorsFile::typed(const std::string& name, DType type) const {
   if (t.dtype != dtype_name(type))
     throw EngineError("wrong_dtype", path_.string() + ": tensor " + name + " is " + t.dtype + ", expected " +
                                          std::string(dtype_name(type)));
-  return data(name);
+  const void* view = data(name);
+  if (reinterpret_cast<std::uintptr_t>(view) % dtype_bytes(type) == 0) return view;
+  auto& copy = aligned_[name];
+  if (!copy) {
+    const size_t bytes = static_cast<size_t>(t.count()) * dtype_bytes(type);
+    copy = std::make_shared<std::uint64_t[]>(bytes / sizeof(std::uint64_t) + 1);
+    std::memcpy(copy.get(), view, bytes);
+  }
+  return copy.get();
 }
 
 std::vector<float> SafetensorsFile::floats(const std::string& name) const {

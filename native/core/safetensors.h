@@ -32,7 +32,8 @@ class SafetensorsFile {
   bool contains(const std::string& name) const { return tensors_.count(name) != 0; }
   const TensorInfo& info(const std::string& name) const;  // throws missing_tensor
   const void* data(const std::string& name) const { return data_ + info(name).begin; }
-  // A typed view of a tensor that must have this dtype; throws wrong_dtype.
+  // A view of a tensor that must have this dtype, aligned to its element: the format allows any offset, and a tensor at
+  // an odd one is copied once. Valid as long as the file; not for threads at once. Throws wrong_dtype.
   const void* typed(const std::string& name, DType type) const;
   std::vector<float> floats(const std::string& name) const;  // converted from F32, BF16 or F16
   std::string metadata() const { return metadata_; }         // the __metadata__ object as JSON text, or ""
@@ -46,6 +47,7 @@ class SafetensorsFile {
   const std::uint8_t* data_ = nullptr;
   size_t data_bytes_ = 0;
   std::map<std::string, TensorInfo> tensors_;
+  mutable std::map<std::string, std::shared_ptr<std::uint64_t[]>> aligned_;
   std::string metadata_;
 };
 
