@@ -32,8 +32,9 @@ class SafetensorsFile {
   bool contains(const std::string& name) const { return tensors_.count(name) != 0; }
   const TensorInfo& info(const std::string& name) const;  // throws missing_tensor
   const void* data(const std::string& name) const { return data_ + info(name).begin; }
-  // A view of a tensor that must have this dtype, aligned to its element: the format allows any offset, and a tensor at
-  // an odd one is copied once. Valid as long as the file; not for threads at once. Throws wrong_dtype.
+  // A view of a tensor that must have this dtype, aligned to its element: the format allows any offset, and a
+  // tensor at an odd one is copied once. Valid as long as the file; not for threads at once. Throws
+  // wrong_dtype.
   const void* typed(const std::string& name, DType type) const;
   std::vector<float> floats(const std::string& name) const;  // converted from F32, BF16 or F16
   std::string metadata() const { return metadata_; }         // the __metadata__ object as JSON text, or ""

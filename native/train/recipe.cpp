@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-constexpr const char* kBad = "invalid_recipe";
+constexpr const char* kBadRecipe = "invalid_recipe";
 
 // One section of the recipe, for messages such as "recipe.json: optimizer.lr is -1, it must be positive".
 class Section {
@@ -17,11 +17,12 @@ class Section {
       : where_(where), prefix_(name ? std::string(name) + "." : "") {
     json_ = name ? root.value(name, Json::object()) : root;
     if (json_.is_null()) json_ = Json::object();
-    if (!json_.is_object()) throw EngineError(kBad, where + ": " + name + " is not an object");
+    if (!json_.is_object()) throw EngineError(kBadRecipe, where + ": " + name + " is not an object");
   }
   template <class T>
   T get(const char* key, T fallback) const {
-    return optional_field<T>(json_, key, fallback, where_ + (prefix_.empty() ? "" : ": " + prefix_), kBad);
+    return optional_field<T>(json_, key, fallback, where_ + (prefix_.empty() ? "" : ": " + prefix_),
+                             kBadRecipe);
   }
   double number(const char* key, double fallback, double least, double most) const {
     const double value = get<double>(key, fallback);
@@ -32,12 +33,12 @@ class Section {
     const Json value = json_.value(key, Json());
     if (value.is_null()) return fallback;
     if (!value.is_number_integer() || value.get<i64>() < least)
-      throw EngineError(kBad, where_ + ": " + prefix_ + key + " is " + value.dump() +
-                                  ", it must be a whole number of at least " + std::to_string(least));
+      throw EngineError(kBadRecipe, where_ + ": " + prefix_ + key + " is " + value.dump() +
+                                        ", it must be a whole number of at least " + std::to_string(least));
     return value.get<i64>();
   }
   [[noreturn]] void unknown(const char* key, const std::string& value, const char* choices) const {
-    throw EngineError(kBad, where_ + ": " + prefix_ + key + " \"" + value + "\" is unknown",
+    throw EngineError(kBadRecipe, where_ + ": " + prefix_ + key + " \"" + value + "\" is unknown",
                       std::string("Use ") + choices + ".");
   }
 
@@ -48,7 +49,7 @@ class Section {
       std::snprintf(range, sizeof range, "at least %g", least);
     else
       std::snprintf(range, sizeof range, "between %g and %g", least, most);
-    throw EngineError(kBad, where_ + ": " + prefix_ + key + " is " + value + ", it must be " + range);
+    throw EngineError(kBadRecipe, where_ + ": " + prefix_ + key + " is " + value + ", it must be " + range);
   }
 
   Json json_;
@@ -65,7 +66,7 @@ void read_optimizer(const Json& json, const std::string& where, Recipe* r) {
   r->schedule.lr = s.number("lr", 1e-5, 0, kAny);
   const auto betas = s.get<std::vector<double>>("betas", {0.9, 0.95});
   if (betas.size() != 2 || !(betas[0] >= 0 && betas[0] < 1 && betas[1] >= 0 && betas[1] < 1))
-    throw EngineError(kBad, where + ": optimizer.betas must be two numbers of at least 0 and below 1");
+    throw EngineError(kBadRecipe, where + ": optimizer.betas must be two numbers of at least 0 and below 1");
   r->optimizer.beta1 = betas[0];
   r->optimizer.beta2 = betas[1];
   r->optimizer.eps = s.number("eps", 1e-8, 0, 1);
@@ -120,7 +121,7 @@ double Schedule::at(i64 step, i64 total) const {
 }
 
 Recipe parse_recipe(const Json& json, const std::string& where) {
-  if (!json.is_object()) throw EngineError(kBad, where + ": a recipe is a JSON object");
+  if (!json.is_object()) throw EngineError(kBadRecipe, where + ": a recipe is a JSON object");
   Recipe r;
   const Section top(json, nullptr, where), packing(json, "packing", where),
       checkpoint(json, "checkpoint", where), evaluate(json, "evaluate", where), head(json, "head", where);
