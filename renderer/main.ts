@@ -6,6 +6,7 @@ import './styles/layers.css';
 import './styles/run.css';
 import './styles/runs.css';
 import './styles/compare.css';
+import './styles/profile.css';
 import './styles/train.css';
 import './styles/machine.css';
 import './styles/packing.css';

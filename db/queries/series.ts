@@ -158,6 +158,17 @@ export function seriesQueries(db: Db) {
         ? readRaw(db, runId, metrics[metric].sql, axis, fromStep, toStep)
         : readRollup(db, runId, metric, axis, blockSteps, fromStep, toStep);
     },
+    /** All tokens and positions, and the lowest mean loss of 20 steps in a row (of all where there are fewer). */
+    extremes: (runId: string): { realTokens: number; positions: number; bestLoss: number | null } =>
+      db
+        .prepare(
+          `SELECT coalesce(sum(realTokens), 0) AS realTokens, coalesce(sum(positions), 0) AS positions,
+           min(CASE WHEN rank >= least THEN mean END) AS bestLoss FROM
+           (SELECT realTokens, positions, row_number() OVER steps AS rank, min(20, count(*) OVER ()) AS least,
+            avg(CASE WHEN abs(loss) < 1e308 THEN loss END) OVER (ORDER BY step ROWS BETWEEN 19 PRECEDING AND CURRENT ROW) AS mean
+            FROM runSteps WHERE runId = ? WINDOW steps AS (ORDER BY step))`,
+        )
+        .get(runId) as { realTokens: number; positions: number; bestLoss: number | null },
     /**
      * Sums over all steps, and token-weighted losses of the first and last max(1, 5 %) of them: differences of stored
      * totals, however long the run. A step that came out as no number was not taken, and counts nowhere.

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { call, stream } from './channel.ts';
+import { runProfile } from './profile.ts';
 import { recipeSchema } from './recipe.ts';
 
 export const runStatuses = ['queued', 'running', 'paused', 'completed', 'stopped', 'failed'] as const;
@@ -263,6 +264,22 @@ export const whyFaster = z.object({
 });
 export type WhyFaster = z.infer<typeof whyFaster>;
 
+/** What came of a run beyond its summary; a figure that was not measured is absent. */
+export const runFigures = z.object({
+  realTokens: z.int(),
+  /** Computed positions, padding included. */
+  positions: z.int(),
+  bestEvalLoss: loss.optional(),
+  bestEvalStep: z.int().optional(),
+  /** Lowest mean of 20 steps, or of all where there are fewer. */
+  bestLoss: loss.optional(),
+  launchesPerStep: z.number().optional(),
+  plannedBytes: z.number().optional(),
+  energyJ: z.number().optional(),
+  peakGpuBytes: z.number().optional(),
+});
+export type RunFigures = z.infer<typeof runFigures>;
+
 export const runUpdate = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('run'), run: runSummary }),
   z.object({ kind: z.literal('step'), runId: id, step: runStep }),
@@ -371,12 +388,15 @@ export const runChannels = {
     result: z.object({
       differences: z.array(z.object({ field: z.string(), values: z.array(z.unknown()) })),
       results: z.array(runSummary),
+      figures: z.array(runFigures),
       whyFaster: whyFaster.optional(),
       /** Why there is no `whyFaster`. */
       whyNot: z.string().optional(),
     }),
   }),
-  'runs:profile': call({ args: one, result: z.object({ profile: z.record(z.string(), z.unknown()) }) }),
+  'runs:profile': call({ args: one, result: z.object({ profile: runProfile }) }),
+  /** The newest profile's timeline as a Chrome trace (chrome://tracing, Perfetto). */
+  'runs:trace': call({ args: one, result: z.object({ json: z.string() }) }),
   'runs:report': call({
     args: z.object({ ids: z.array(id).min(1) }),
     result: z.object({ html: z.string() }),

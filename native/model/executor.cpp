@@ -121,6 +121,7 @@ void Executor::launch(Work work, const std::function<void()>& enqueue) {
   const bool batched = work != Work::update && work != Work::measure;
   const auto [graph, first_time] = graphs_.try_emplace({work, batched ? shape_ : BatchShape{}});
   // The first run is eager: libraries choose their algorithms and load their kernels then.
+  cold_launches_ += first_time || !graph->second;
   if (first_time) return enqueue();
   if (!graph->second) graph->second = backend_.capture(enqueue);
   backend_.launch(*graph->second);

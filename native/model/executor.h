@@ -57,7 +57,8 @@ class Executor {
   // Waits for the device to have passed the ticket's point. A ticket is good for kResultSlots further ones.
   StepResult result(int ticket);
   static constexpr int kResultSlots = 4;
-  const BatchShape& shape() const { return shape_; }  // of the last micro-batch
+  const BatchShape& shape() const { return shape_; }          // of the last micro-batch
+  i64 cold_launches() const { return cold_launches_; }        // that ran eagerly or captured a graph first
   i64 kernels_launched() const { return kernels_launched_; }  // by graphs, so far; 0 on backends without
 
   // ---- for verification and diagnosis; these synchronize
@@ -135,7 +136,7 @@ class Executor {
   std::array<i64, kResultSlots> result_marks_{};
   int next_ticket_ = 0;
 
-  i64 kernels_launched_ = 0;
+  i64 kernels_launched_ = 0, cold_launches_ = 0;
   BatchShape shape_{};  // of the last micro-batch
   std::map<std::tuple<Work, BatchShape>, std::optional<int>> graphs_;
 };

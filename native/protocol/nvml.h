@@ -3,8 +3,9 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "core/json_fwd.h"
+#include "core/json.h"
 
 namespace tessera {
 
@@ -16,10 +17,14 @@ class Nvml {
   Nvml& operator=(const Nvml&) = delete;
   const std::string& reason() const { return reason_; }  // why there are no GPUs, or ""
   int count() const { return count_; }
-  // {index, name?, pciBusId?, utilization?, memoryBytes?, memoryTotalBytes?, powerW?, energyJ?,
-  // temperatureC?,
-  //  smClockMHz?, memoryClockMHz?, throttleReasons?}
+  // {index, name?, pciBusId?, lost?, utilization?, memoryBytes?, memoryTotalBytes?, powerW?, powerLimitW?,
+  //  energyJ?, temperatureC?, smClockMHz?, memoryClockMHz?, throttleReasons?, pcieSentBytesPerSecond?,
+  //  pcieReceivedBytesPerSecond?, eccCorrected?, eccUncorrected?}. A GPU that does not answer any more is
+  //  lost.
   Json read(int index) const;
+  // Reads what takes long (PCIe traffic, ECC errors since the driver's start) of one GPU, in turns; read()
+  // hands out the newest.
+  void read_slow(int turn);
   Json read_all() const;
 
  private:
@@ -27,6 +32,7 @@ class Nvml {
   std::unique_ptr<Api> api_;
   std::string reason_;
   int count_ = 0;
+  std::vector<Json> named_, slow_;  // by index
 };
 
 }  // namespace tessera

@@ -29,6 +29,11 @@ Work& Work::operator+=(const Work& other) {
   return *this;
 }
 
+void Account::add_step(const Work& step, bool cold) {
+  total_ += step;
+  if (cold) cold_ += step;
+}
+
 Account::Clock::time_point Account::spent(const char* part, Clock::time_point begin) {
   const auto now = Clock::now();
   parts_[part] += std::chrono::duration<double, std::milli>(now - begin).count();
@@ -58,8 +63,9 @@ Json Account::to_json(i64 from_step) const {
   Json sample = work_json(sampled ? sample_ : total_), operations = Json::array();
   if (sampled) sample["spanMs"] = span_ms_;
   for (const auto& [key, row] : operations_) operations.push_back(row_json(row));
-  return {{"event", "account"}, {"fromStep", from_step}, {"total", work_json(total_)},
-          {"parts", parts_},    {"sample", sample},      {"operations", operations}};
+  return {{"event", "account"},       {"fromStep", from_step}, {"total", work_json(total_)},
+          {"cold", work_json(cold_)}, {"parts", parts_},       {"sample", sample},
+          {"operations", operations}};
 }
 
 }  // namespace tessera

@@ -30,17 +30,19 @@ class Account {
   // Adds the time since `begin` to a part of the steps ("data", "engine", "reporting") or beside them
   // ("load", "evaluation", "checkpoint", "paused", "profiling"), and returns now.
   Clock::time_point spent(const char* part, Clock::time_point begin);
-  void add_step(const Work& step) { total_ += step; }
+  // cold: something ran for the first time in it (libraries chose algorithms, a graph was captured).
+  void add_step(const Work& step, bool cold);
   // Times of operations: of all steps, or of sampled ones, each of which add_sample() names.
   void add_operations(const std::vector<ProfiledBackend::Row>& rows);
   // span_ms: from the first device operation's begin to the last one's end.
   void add_sample(const Work& work, double span_ms);
-  // {fromStep, total, parts {data, engine, …: ms}, sample {…, spanMs?}, operations [{operation, phase, where,
-  // calls, totalMs, flops, bytes}]}; without a sample every step was measured, and `sample` is the total.
+  // {fromStep, total, cold, parts {data, engine, …: ms}, sample {…, spanMs?}, operations [{operation, phase,
+  // where, calls, totalMs, flops, bytes}]}; cold: those steps of the total; without a sample every step was
+  // measured, and `sample` is the total.
   Json to_json(i64 from_step) const;
 
  private:
-  Work total_, sample_;
+  Work total_, cold_, sample_;
   double span_ms_ = 0;
   std::map<std::string, double> parts_;  // ms
   std::map<std::tuple<std::string, std::string, bool>, ProfiledBackend::Row> operations_;

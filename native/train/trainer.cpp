@@ -61,7 +61,8 @@ Trainer::Trainer(const TrainOptions& options)
   check_model_and_plan();
   refuse_empty_steps();
   refuse_slow_kernels();
-  executor_ = plan_executor();
+  available_ = free_memory(backend_->name());
+  executor_ = choose_executor();
   state_.seed = recipe_.seed;
   state_.recipe = recipe_.binding;
   state_.data = {{"cache", cache_.fingerprint()}, {"plan", plan_.fingerprint()}};
@@ -117,25 +118,34 @@ BatchLayout Trainer::capacity() const {
   return layout;
 }
 
+std::unique_ptr<Executor> Trainer::plan_executor(RecomputePolicy policy) const {
+  return std::make_unique<Executor>(*backend_, config_, layout_,
+                                    ExecutorOptions{.optimizer = recipe_.optimizer,
+                                                    .policy = policy,
+                                                    .batch = capacity(),
+                                                    .head_rows = recipe_.head_rows,
+                                                    .compaction = recipe_.compaction,
+                                                    .accumulates = recipe_.grad_accumulation > 1});
+}
+
 // With no policy asked for, the one that computes least again and fits the memory.
-std::unique_ptr<Executor> Trainer::plan_executor() const {
+std::unique_ptr<Executor> Trainer::choose_executor() const {
   using enum RecomputePolicy;
-  const auto with = [&](RecomputePolicy policy) {
-    return std::make_unique<Executor>(*backend_, config_, layout_,
-                                      ExecutorOptions{.optimizer = recipe_.optimizer,
-                                                      .policy = policy,
-                                                      .batch = capacity(),
-                                                      .head_rows = recipe_.head_rows,
-                                                      .compaction = recipe_.compaction,
-                                                      .accumulates = recipe_.grad_accumulation > 1});
-  };
-  const size_t free = free_memory(backend_->name());
-  if (recipe_.policy || free == 0) return with(recipe_.policy.value_or(p1));
+  if (recipe_.policy || available_ == 0) return plan_executor(recipe_.policy.value_or(p1));
   for (const RecomputePolicy policy : {p0, p2, p1}) {
-    auto executor = with(policy);
-    if (executor->plan().total <= free) return executor;
+    auto executor = plan_executor(policy);
+    if (executor->plan().total <= available_) return executor;
   }
-  return with(full);
+  return plan_executor(full);
+}
+
+Json Trainer::memory_report() const {
+  const MemoryPlan planned = executor_->plan();
+  Json memory = {{"planned", planned.total},
+                 {"activations", planned.activations},
+                 {"withoutRecompute", plan_executor(RecomputePolicy::p0)->plan().total}};
+  if (available_ > 0) memory["available"] = available_;
+  return memory;
 }
 
 // Refused here, before the first step, so that no run ends in its middle for it.

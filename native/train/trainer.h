@@ -52,6 +52,7 @@ class Trainer {
     i64 targets, tokens, positions;
     i64 computed, head_rows;  // positions and logit rows on the device
     double flops;
+    bool cold;  // something ran for the first time
   };
   // What is answered in the run's own words as it learns.
   struct Samples {
@@ -62,7 +63,9 @@ class Trainer {
   static Samples read_samples(const fs::path& file);
   void check_model_and_plan() const;
   BatchLayout capacity() const;
-  std::unique_ptr<Executor> plan_executor() const;
+  std::unique_ptr<Executor> plan_executor(RecomputePolicy policy) const;
+  std::unique_ptr<Executor> choose_executor() const;
+  Json memory_report() const;
   void refuse_empty_steps() const;
   void refuse_slow_kernels() const;
   void start();
@@ -100,6 +103,7 @@ class Trainer {
   const Layout layout_;
   std::unique_ptr<Backend> device_;
   std::unique_ptr<ProfiledBackend> backend_;
+  size_t available_ = 0;  // bytes that this run may take, before it took any; 0: unknown
   i64 total_steps_ = 0;
   std::unique_ptr<Executor> executor_;
 

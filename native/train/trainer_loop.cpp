@@ -39,6 +39,7 @@ void Trainer::take_step() {
     p.positions += batches.back().positions;
   }
   at = account_.spent("data", at);
+  const i64 cold_launches = executor_->cold_launches();
   for (size_t k = 0; k < batches.size(); ++k) {
     executor_->run_micro_batch(batches[k].sequences, k == 0);
     p.computed += executor_->shape().T;
@@ -60,6 +61,7 @@ void Trainer::take_step() {
                                 .seed = static_cast<std::uint32_t>(recipe_.seed),
                                 .step = static_cast<i32>(p.step)});
   account_.spent("engine", at);
+  p.cold = executor_->cold_launches() > cold_launches;
   pending_.push_back(p);
   ++steps_here_;
   state_.step = p.step;
@@ -96,7 +98,7 @@ void Trainer::report(size_t most_pending) {
       fail_non_finite(p.step);
     }
     const Work work{1, p.tokens, p.targets, p.computed, p.head_rows, ms};
-    account_.add_step(work);
+    account_.add_step(work, p.cold);
     measured_ += work;
     state_.supervised_tokens += p.targets;
     state_.real_tokens += p.tokens;
@@ -218,10 +220,15 @@ void Trainer::settle_operations() {
 void Trainer::take_profiled_step() {
   report(0);
   settle_operations();
+  // On a device that runs behind, this captures each graph once more, with events in it: in a step before.
+  backend_->profile(true);
+  if (backend_->fixed_shapes() && state_.step + 1 < total_steps_) {
+    take_step();
+    report(0);
+    backend_->profile(true);
+  }
   measured_ = {};
   const i64 submitted = backend_->submissions();
-  // On a device that runs behind, this captures each graph once more, with events in it.
-  backend_->profile(true);
   backend_->enable(true);
   backend_->trace(true);
   take_step();
@@ -247,7 +254,6 @@ Json Trainer::profile_report(i64 launches) {
     account_.add_sample(measured_, span_ms(spans));
   }
   const DeviceRoof roof = backend_->roof();
-  const MemoryPlan memory = executor_->plan();
   Json event = {{"event", "profile"},
                 {"step", state_.step},
                 {"device", device_rows(device)},
@@ -260,7 +266,7 @@ Json Trainer::profile_report(i64 launches) {
                 {"headRows", measured_.head_rows},
                 {"backend", backend_->name()},
                 {"recompute", policy_name(executor_->options().policy)},
-                {"memory", {{"planned", memory.total}, {"activations", memory.activations}}}};
+                {"memory", memory_report()}};
   if (behind) event["launches"] = launches;
   if (roof.flops_per_second > 0)
     event["roof"] = {{"flopsPerSecond", roof.flops_per_second}, {"bytesPerSecond", roof.bytes_per_second}};

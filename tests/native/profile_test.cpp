@@ -87,8 +87,8 @@ TEST(ProfiledBackend, CostsLittle) {
 
 TEST(Account, SumsStepsPartsAndOperations) {
   Account account;
-  account.add_step({1, 100, 50, 128, 64, 12.0});
-  account.add_step({1, 100, 50, 128, 64, 8.0});
+  account.add_step({1, 100, 50, 128, 64, 12.0}, true);
+  account.add_step({1, 100, 50, 128, 64, 8.0}, false);
   const auto begin = Account::Clock::now() - std::chrono::milliseconds(5);
   account.spent("data", begin);
   account.add_operations({{"linear_fwd", "forward", true, 2, 3.0, 10.0, 20.0}});
@@ -98,6 +98,7 @@ TEST(Account, SumsStepsPartsAndOperations) {
   EXPECT_EQ(json["fromStep"], 7);
   EXPECT_EQ(json["total"]["milliseconds"], 20.0);
   EXPECT_EQ(json["total"]["positions"], 256);
+  EXPECT_EQ(json["cold"]["milliseconds"], 12.0);
   EXPECT_EQ(json["sample"], json["total"]) << "without samples every step was measured";
   EXPECT_GE(json["parts"]["data"].get<double>(), 5.0);
   ASSERT_EQ(json["operations"].size(), 2u);

@@ -1,44 +1,68 @@
-import { z } from 'zod';
+import { writeFileSync } from 'node:fs';
+import type { ProfileRow } from '../../contract/profile.ts';
 import { defineCommand } from '../command.ts';
 import { textTable } from '../runText.ts';
 
-const operation = z.looseObject({
-  operation: z.string(),
-  phase: z.string().optional(),
-  calls: z.number(),
-  averageUs: z.number(),
-  totalMs: z.number(),
-});
-
 export const command = defineCommand({
-  summary: "Show where a step's time went",
-  usage: 'RUN [--now]',
-  options: { now: { type: 'boolean', help: 'profile the next step of the run first' } },
+  summary: "Show where a step's time went, what holds the run back, and what would help",
+  usage: 'RUN [--now] [--trace FILE]',
+  options: {
+    now: { type: 'boolean', help: 'profile the next step of the run first' },
+    trace: { type: 'string', value: 'FILE', help: 'write the timeline for chrome://tracing or Perfetto' },
+  },
   numPositionals: [1, 1],
   run: async (invocation) => {
     const core = await invocation.core();
     const id = invocation.positionals[0] ?? '';
     if (invocation.options.now) await core.call('runs:command', { id, command: 'profile' });
-    const { profile } = await core.call('runs:profile', { id });
-    return { host: [], device: [], timeline: [], verdict: [], ...profile };
+    if (invocation.options.trace !== undefined) {
+      writeFileSync(invocation.options.trace, (await core.call('runs:trace', { id })).json);
+    }
+    return (await core.call('runs:profile', { id })).profile;
   },
-  text: ({ host, device }) =>
-    [table('Host', host), table('Device', device)].filter((part) => part !== '').join('\n\n'),
+  text: ({ step, headline, summary, verdict, host, device }) =>
+    [
+      [step === undefined ? '' : `Step ${step}. ${headline}`, summary].join('\n'),
+      verdict.length === 0
+        ? ''
+        : textTable(
+            ['would save', 'finding', 'what to do'],
+            verdict.slice(0, 8).map(({ finding, estimateMs, advice }) => [ms(estimateMs), finding, advice]),
+            [0],
+          ),
+      table(device.length > 0 ? 'On the GPU' : '', device),
+      table('On the CPU', host),
+    ]
+      .filter((part) => part !== '')
+      .join('\n\n'),
 });
 
-function table(title: string, rows: unknown): string {
-  const parsed = z.array(operation).safeParse(rows);
-  if (!parsed.success || parsed.data.length === 0) return '';
-  const total = parsed.data.reduce((sum, { totalMs }) => sum + totalMs, 0);
-  const cells = parsed.data
+const ms = (value: number) => `${value.toFixed(2)} ms`;
+
+function table(title: string, rows: ProfileRow[]): string {
+  if (rows.length === 0) return '';
+  const total = rows.reduce((sum, { totalMs }) => sum + totalMs, 0);
+  const cells = [...rows]
     .sort((a, b) => b.totalMs - a.totalMs)
-    .map(({ operation: name, phase = '', calls, averageUs, totalMs }) => [
-      name,
+    .map(({ operation, phase, where, calls, averageUs, totalMs, percentOfRoof, couldSaveMs }) => [
+      where === 'outside' && operation.startsWith('linear_') ? `${operation} (head)` : operation,
       phase,
       String(calls),
       averageUs.toFixed(1),
       totalMs.toFixed(2),
       `${((totalMs / total) * 100).toFixed(1)} %`,
+      percentOfRoof === undefined ? 'n/a' : `${percentOfRoof.toFixed(0)} %`,
+      couldSaveMs === undefined ? 'n/a' : couldSaveMs.toFixed(2),
     ]);
-  return `${title}\n${textTable(['operation', 'phase', 'calls', 'average µs', 'total ms', 'share'], cells, [2, 3, 4, 5])}`;
+  const head = [
+    'operation',
+    'phase',
+    'calls',
+    'average µs',
+    'total ms',
+    'share',
+    'of its limit',
+    'to save ms',
+  ];
+  return `${title}\n${textTable(head, cells, [2, 3, 4, 5, 6, 7])}`;
 }

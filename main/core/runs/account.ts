@@ -27,6 +27,8 @@ export type Operation = z.infer<typeof operation>;
 /** Where an engine's time went (`native/train/account.h`). */
 export const account = z.object({
   total: work,
+  /** Those steps of the total in which something ran for the first time. */
+  cold: work,
   /** Milliseconds of the host by named part of the steps and beside them. */
   parts: z.record(z.string(), z.number()),
   /** The steps whose operations were measured: all of them, or on a device that runs behind the host some. */
@@ -49,6 +51,7 @@ function add(a: Account, b: Account): Account {
   }
   return {
     total: addNumbers(a.total, b.total),
+    cold: addNumbers(a.cold, b.cold),
     parts: addNumbers(a.parts, b.parts),
     sample: addNumbers(a.sample, b.sample),
     operations: [...operations.values()],
@@ -58,7 +61,7 @@ function add(a: Account, b: Account): Account {
 const keyOf = ({ operation: name, phase, where }: Operation) => `${name} ${phase} ${where}`;
 
 function addNumbers<T extends object>(a: T, b: T): T {
-  const sum: Record<string, unknown> = { ...a };
+  const sum = Object.fromEntries(Object.entries(a)) as Record<string, unknown>;
   for (const [key, value] of Object.entries(b)) {
     const mine = sum[key];
     sum[key] = typeof value === 'number' && typeof mine === 'number' ? mine + value : value;

@@ -1,10 +1,13 @@
 import { untilAborted, type Handlers } from '../../contract/channel.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import type { runChannels, RunSummary } from '../../contract/runs.ts';
+import { sumAccounts } from './account.ts';
 import { compareRuns, explainSpeed } from './compare.ts';
 import { describe, summarise } from './describe.ts';
 import { exportRun } from './exportRun.ts';
 import { generate } from './generate.ts';
+import { readProfile } from './profile/readProfile.ts';
+import { chromeTrace } from './profile/trace.ts';
 import { reportRuns } from './report/report.ts';
 import { withBundled } from './recipe.ts';
 import type { Runs } from './runs.ts';
@@ -24,6 +27,15 @@ export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
       timeNotes: notes.notes(row.id),
       samples: notes.samples(row.id),
     });
+  };
+  const profileOf = (name: string) => {
+    const run = detail(name);
+    const stored = queries.latestProfile(run.id);
+    if (stored === undefined) {
+      const hint = 'Every run profiles a step by itself; resume it, or profile a step while it trains.';
+      throw new TesseraError('noProfile', `run ${run.name} (${run.id}) has no profile`, hint);
+    }
+    return readProfile(stored.data, run, sumAccounts(runs.accounts.of(run.id)));
   };
   return {
     'runs:preflight': ({ recipe }, call) => runs.preflight(withBundled(recipe), call),
@@ -114,19 +126,17 @@ export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
       return { ok: true };
     },
     'runs:compare': ({ ids, whole, pair }) => {
-      const compared = compareRuns(ids.map(detail));
+      const details = ids.map(detail);
+      const compared = compareRuns(details);
       const two = pair.map((index) => compared.results[index]);
-      return { ...compared, ...explainSpeed([two[0], two[1]], runs.accounts.of, whole) };
+      return {
+        ...compared,
+        figures: details.map((run) => runs.figures(run)),
+        ...explainSpeed([two[0], two[1]], runs.accounts.of, whole),
+      };
     },
-    'runs:profile': ({ id }) => {
-      const row = runs.find(id);
-      const stored = queries.latestProfile(row.id);
-      if (stored === undefined) {
-        const hint = 'Profile a step while it trains, or set profileAtStep in the recipe.';
-        throw new TesseraError('noProfile', `run ${row.name} (${row.id}) has no profile`, hint);
-      }
-      return { profile: JSON.parse(stored.data) as Record<string, unknown> };
-    },
+    'runs:profile': ({ id }) => ({ profile: profileOf(id) }),
+    'runs:trace': ({ id }) => ({ json: chromeTrace(profileOf(id), runs.find(id).name) }),
     'runs:report': ({ ids }) => ({
       html: reportRuns(ids.map((id) => ({ run: detail(id), steps: series.steps(runs.find(id).id) }))),
     }),

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { accountQueries, type AccountQueries } from '../../../db/queries/accounts.ts';
 import { noteQueries, type NoteQueries } from '../../../db/queries/runNotes.ts';
 import { runQueries, type RunListRow, type RunQueries, type SummaryRow } from '../../../db/queries/runs.ts';
@@ -8,7 +9,7 @@ import { seriesQueries, type SeriesQueries } from '../../../db/queries/series.ts
 import type { CallContext } from '../../contract/channel.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import type { Recipe } from '../../contract/recipe.ts';
-import type { CheckpointChoice, Preflight } from '../../contract/runs.ts';
+import type { CheckpointChoice, Preflight, RunDetail, RunFigures } from '../../contract/runs.ts';
 import type { CoreContext } from '../context.ts';
 import { version } from '../version.ts';
 import type { Datasets } from '../datasets/datasets.ts';
@@ -139,6 +140,25 @@ export class Runs {
     return found;
   }
 
+  /** What came of a run beyond its summary. */
+  figures(run: RunDetail): RunFigures {
+    const { realTokens, positions, bestLoss } = this.series.extremes(run.id);
+    const best = run.evaluations.reduce<(typeof run.evaluations)[number] | undefined>(
+      (lowest, each) => (lowest === undefined || each.loss < lowest.loss ? each : lowest),
+      undefined,
+    );
+    const profile = profileFigures.safeParse(JSON.parse(this.queries.latestProfile(run.id)?.data ?? '{}'));
+    const { launches, memory } = profile.data ?? {};
+    return {
+      realTokens,
+      positions,
+      ...(best !== undefined && { bestEvalLoss: best.loss, bestEvalStep: best.step }),
+      ...(bestLoss !== null && { bestLoss }),
+      ...(launches !== undefined && { launchesPerStep: launches }),
+      ...(memory !== undefined && { plannedBytes: memory.planned }),
+    };
+  }
+
   /** The list, or what a search finds of it, newest first. @throws {TesseraError} `badSearch` */
   list(options: { search?: string | undefined; archived: boolean; deleted: boolean }): SummaryRow[] {
     const { search = '', archived, deleted } = options;
@@ -232,6 +252,11 @@ export class Runs {
     }
   }
 }
+
+const profileFigures = z.object({
+  launches: z.number().optional(),
+  memory: z.object({ planned: z.number() }).optional(),
+});
 
 /** Sorts by time; the tail keeps two runs of one second apart. */
 function newRunId(): string {

@@ -76,10 +76,14 @@ export function whyFaster(a: Account, b: Account, whole = false): Omit<WhyFaster
 /** Every named place that a run's time goes to. */
 function costs(of: Account, whole: boolean): Cost[] {
   const byName = new Map<string, Cost>();
+  const steadyMs = steadyStepMs(of);
+  const { spanMs } = of.sample;
+  // Events around each operation lengthen a sampled step: its times are brought down to the steps without them.
+  const scale = spanMs === undefined ? 1 : Math.min(1, (steadyMs * of.sample.steps) / spanMs);
   for (const operation of of.operations) {
     const driver = driverOf(operation);
     const name = nameOf(operation);
-    const usPerUnit = perUnit(operation.totalMs, of.sample[driver]);
+    const usPerUnit = perUnit(operation.totalMs * scale, of.sample[driver]);
     const known = byName.get(name);
     if (known !== undefined && known.driver === driver) known.usPerUnit += usPerUnit;
     else
@@ -96,7 +100,6 @@ function costs(of: Account, whole: boolean): Cost[] {
     usPerUnit: perUnit(ms, of.total.realTokens),
   });
   const operationsMs = of.operations.reduce((sum, { totalMs }) => sum + totalMs, 0);
-  const { spanMs } = of.sample;
   // Behind the device the host's work is hidden: there the device's own gaps are what a step waits for.
   const host: Cost[] =
     spanMs !== undefined
@@ -104,8 +107,9 @@ function costs(of: Account, whole: boolean): Cost[] {
           {
             ...{ name: 'launch gaps', kind: 'gaps' as const, driver: undefined },
             unitsPerToken: of.total.positions / of.total.realTokens,
-            usPerUnit: perUnit(Math.max(0, spanMs - operationsMs), of.sample.positions),
+            usPerUnit: perUnit(Math.max(0, spanMs - operationsMs) * scale, of.sample.positions),
           },
+          perToken('warm-up', 'host', of.cold.milliseconds - of.cold.steps * steadyMs),
         ]
       : [
           perToken('data', 'data', of.parts.data ?? 0),
@@ -118,6 +122,12 @@ function costs(of: Account, whole: boolean): Cost[] {
         .map(([name, ms]) => perToken(name, 'beside', ms))
     : [];
   return [...byName.values(), ...host, ...beside];
+}
+
+/** A step's time without those that ran something for the first time. */
+function steadyStepMs({ total, cold }: Account): number {
+  const steps = total.steps - cold.steps;
+  return steps > 0 ? (total.milliseconds - cold.milliseconds) / steps : total.milliseconds / total.steps;
 }
 
 /** A cost that only the other run has: as many units as this run's tokens would need of it. */

@@ -1,0 +1,163 @@
+import type { Finding, ProfileRow, StoredProfile } from '../../../contract/profile.ts';
+import type { RunDetail } from '../../../contract/runs.ts';
+import type { Account } from '../account.ts';
+
+interface Verdict {
+  headline: string;
+  summary: string;
+  verdict: Finding[];
+}
+
+/** Below this share of a step a finding is no news. */
+const worthShare = 0.005;
+const matrixOperation = /^linear_/;
+const ms = (value: number) => `${value < 10 ? value.toFixed(2) : value.toFixed(1)} ms`;
+const percent = (share: number) => `${(share * 100).toFixed(share < 0.01 ? 2 : 1)} %`;
+const sumMs = (rows: ProfileRow[]) => rows.reduce((sum, { totalMs }) => sum + totalMs, 0);
+
+/** What holds a profiled step back, in words, and what each remedy would save of it at most. */
+export function judgeProfile(profile: StoredProfile, run: RunDetail, account: Account | undefined): Verdict {
+  const isDevice = profile.device.length > 0;
+  const rows = (isDevice ? profile.device : profile.host).filter(({ operation }) => operation !== 'wait');
+  const workMs = sumMs(rows);
+  const stepMs = Math.max(profile.milliseconds, profile.spanMs, workMs);
+  const matrixMs = sumMs(rows.filter(({ operation }) => matrixOperation.test(operation)));
+  const dataMs = account === undefined ? 0 : (account.parts.data ?? 0) / account.total.steps || 0;
+  const idleMs = isDevice ? Math.max(0, stepMs - profile.spanMs) : Math.max(0, stepMs - workMs);
+  const gapsMs = isDevice ? Math.max(0, profile.spanMs - workMs) : 0;
+  const padding = profile.positions > 0 ? 1 - profile.realTokens / profile.positions : 0;
+
+  const verdict = [
+    ...(isDevice ? waitingForHost(idleMs, gapsMs, profile.launches) : []),
+    ...paddingFinding(padding, rows, run),
+    ...recomputation(profile, rows, run),
+    ...slowKernels(rows, run),
+    ...dataLoading(dataMs, isDevice),
+    ...farFromRoof(rows),
+    ...outsideMatrices(rows, workMs, matrixMs),
+  ]
+    .filter(({ estimateMs }) => estimateMs >= worthShare * stepMs)
+    .sort((a, b) => b.estimateMs - a.estimateMs);
+
+  const where = isDevice ? 'The GPU holds' : 'Computing holds';
+  const waits = isDevice && idleMs + gapsMs > 0.1 * stepMs;
+  const headline = waits
+    ? `The GPU waits for the CPU for ${percent((idleMs + gapsMs) / stepMs)} of the step.`
+    : `${where} this run back: ${percent(workMs / stepMs)} of the step is work.`;
+  const summary = [
+    isDevice && profile.launches !== undefined
+      ? `The CPU starts a step with ${String(profile.launches)} launches.`
+      : '',
+    `${percent(workMs > 0 ? matrixMs / workMs : 0)} of the work is matrix products.`,
+    `Padding is ${percent(padding)} of the positions.`,
+    verdict[0] === undefined
+      ? 'Nothing worth changing was found.'
+      : `The most to be won is ${ms(verdict[0].estimateMs)} of ${ms(stepMs)}: ${verdict[0].finding}.`,
+  ];
+  return { headline, summary: summary.filter((text) => text !== '').join(' '), verdict };
+}
+
+function waitingForHost(idleMs: number, gapsMs: number, launches: number | undefined): Finding[] {
+  return [
+    {
+      finding: 'the GPU idle before and after its work, waiting for the CPU',
+      estimateMs: idleMs,
+      advice: 'Pack more tokens into a step (packing.budget), and leave the machine’s cores to the engine.',
+    },
+    {
+      finding: `gaps between operations${launches === undefined ? '' : `, ${String(launches)} launches a step`}`,
+      estimateMs: gapsMs,
+      advice: 'Larger bins make each launch’s share smaller; small bins are bound by it.',
+    },
+  ];
+}
+
+function paddingFinding(padding: number, rows: ProfileRow[], run: RunDetail): Finding[] {
+  // Operations within layers cost the padding's share; the head leaves unsupervised rows out.
+  const perPosition = rows.filter(({ phase, where }) => phase !== 'optimizer' && where === 'layers');
+  const isPadded = run.plan.strategy === 'padded' || run.plan.strategy === 'sorted';
+  return [
+    {
+      finding: `padding in ${percent(padding)} of the positions`,
+      estimateMs: padding * sumMs(perPosition),
+      advice: isPadded
+        ? 'Set packing.strategy to best-fit.'
+        : 'A larger packing.budget, or one that the lengths fill better, leaves less.',
+    },
+  ];
+}
+
+function recomputation(profile: StoredProfile, rows: ProfileRow[], run: RunDetail): Finding[] {
+  const asked = run.recipe.recompute;
+  const policy = profile.recompute ?? (typeof asked === 'string' ? asked : 'unknown');
+  const again = sumMs(rows.filter(({ phase }) => phase === 'recompute'));
+  if (again === 0 || policy === 'P0') return [];
+  const { withoutRecompute, available } = profile.memory ?? {};
+  const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(2)} GiB`;
+  if (withoutRecompute !== undefined && available !== undefined && withoutRecompute > available) return [];
+  const fits =
+    withoutRecompute === undefined || available === undefined
+      ? ''
+      : `: a plan without needs ${gib(withoutRecompute)} of ${gib(available)}`;
+  return [
+    {
+      finding: `recomputation (policy ${policy}) that memory would make unnecessary${fits}`,
+      estimateMs: again,
+      advice: 'Set recompute to auto or P0.',
+    },
+  ];
+}
+
+function slowKernels(rows: ProfileRow[], run: RunDetail): Finding[] {
+  const slow = run.kernels.filter((kernel) => kernel.slow === true);
+  return slow.map((kernel) => {
+    const operation = String(kernel.operation);
+    const mine = rows.filter(({ operation: name }) => name.startsWith(operation));
+    return {
+      finding: `the slow kernel ${String(kernel.forward)} for ${operation}`,
+      estimateMs: mine.reduce((sum, { couldSaveMs, totalMs }) => sum + (couldSaveMs ?? totalMs), 0),
+      advice: `${String(kernel.reason)}. See tessera doctor for what is missing.`,
+    };
+  });
+}
+
+function dataLoading(dataMs: number, isDevice: boolean): Finding[] {
+  // Behind the device the next bins are fetched while it computes.
+  return isDevice
+    ? []
+    : [
+        {
+          finding: 'fetching the bins from the token cache',
+          estimateMs: dataMs,
+          advice: 'Put the home (token caches) on a faster disk.',
+        },
+      ];
+}
+
+function farFromRoof(rows: ProfileRow[]): Finding[] {
+  const byOperation = new Map<string, ProfileRow[]>();
+  for (const row of rows) byOperation.set(row.operation, [...(byOperation.get(row.operation) ?? []), row]);
+  return [...byOperation].flatMap(([operation, mine]) => {
+    const total = sumMs(mine);
+    const saved = mine.reduce((sum, { couldSaveMs }) => sum + (couldSaveMs ?? 0), 0);
+    if (saved === 0) return [];
+    return {
+      finding: `${operation} at ${percent(1 - saved / total)} of its limit`,
+      estimateMs: saved,
+      advice: matrixOperation.test(operation)
+        ? 'Larger bins make larger, faster products.'
+        : 'Its kernel is what is left to write faster; larger bins help small calls.',
+    };
+  });
+}
+
+function outsideMatrices(rows: ProfileRow[], workMs: number, matrixMs: number): Finding[] {
+  if (workMs === 0 || rows.some(({ couldSaveMs }) => couldSaveMs !== undefined)) return [];
+  return [
+    {
+      finding: `${percent(1 - matrixMs / workMs)} of the time outside matrix products`,
+      estimateMs: workMs - matrixMs,
+      advice: 'Without a measured limit of this device, this is what kernels could win at the very most.',
+    },
+  ];
+}

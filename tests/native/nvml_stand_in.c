@@ -1,0 +1,76 @@
+/* A stand-in for libnvidia-ml.so.1: answers as a file says that is read again at every call, so that a test can make
+ * GPUs that lack fields, fail, or vanish while somebody watches. Built and put on the search path by the tests.
+ *
+ * $NVML_STAND_IN names the file; its lines are "key value": "count 2", "init 0", and per GPU and function the status
+ * that is returned, "0.power 3" (3: not supported, 15: the GPU is lost, 999: unknown). Absent lines mean success. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static int setting(const char *key, int fallback) {
+  const char *path = getenv("NVML_STAND_IN");
+  FILE *file = path ? fopen(path, "r") : NULL;
+  char name[64];
+  int value, found = fallback;
+  if (!file) return fallback;
+  while (fscanf(file, "%63s %d", name, &value) == 2)
+    if (!strcmp(name, key)) found = value;
+  fclose(file);
+  return found;
+}
+
+static int status(void *device, const char *function) {
+  char key[64];
+  snprintf(key, sizeof key, "%d.%s", (int)(size_t)device - 1, function);
+  return setting(key, 0);
+}
+
+EXPORT int nvmlInit_v2(void) { return setting("init", 0); }
+EXPORT int nvmlShutdown(void) { return 0; }
+EXPORT int nvmlDeviceGetCount_v2(unsigned *count) { return *count = (unsigned)setting("count", 1), 0; }
+EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
+  *device = (void *)(size_t)(index + 1);
+  return status(*device, "handle");
+}
+EXPORT int nvmlDeviceGetName(void *device, char *name, unsigned size) {
+  snprintf(name, size, "Stand-in %d", (int)(size_t)device - 1);
+  return status(device, "name");
+}
+EXPORT int nvmlDeviceGetPciInfo_v3(void *device, char *pci) {
+  snprintf(pci + 36, 32, "00000000:%02X:00.0", (unsigned)(size_t)device);
+  return status(device, "pci");
+}
+EXPORT int nvmlDeviceGetPowerUsage(void *device, unsigned *mw) { return *mw = 250500, status(device, "power"); }
+EXPORT int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *mw) {
+  return *mw = 700000, status(device, "powerLimit");
+}
+EXPORT int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *mj) {
+  return *mj = 1234567, status(device, "energy");
+}
+EXPORT int nvmlDeviceGetUtilizationRates(void *device, unsigned rates[2]) {
+  rates[0] = 97, rates[1] = 40;
+  return status(device, "utilization");
+}
+EXPORT int nvmlDeviceGetMemoryInfo(void *device, unsigned long long memory[3]) {
+  memory[0] = 80ull << 30, memory[1] = 48ull << 30, memory[2] = 32ull << 30;
+  return status(device, "memory");
+}
+EXPORT int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius) {
+  (void)sensor;
+  return *celsius = 64, status(device, "temperature");
+}
+EXPORT int nvmlDeviceGetClockInfo(void *device, int type, unsigned *mhz) {
+  return *mhz = type == 1 ? 1980 : 2619, status(device, type == 1 ? "smClock" : "memoryClock");
+}
+EXPORT int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons) {
+  return *reasons = (unsigned long long)setting("throttleReasons", 0), status(device, "throttle");
+}
+EXPORT int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsigned long long *errors) {
+  (void)counter;
+  return *errors = type == 0 ? 2 : 0, status(device, "ecc");
+}
+EXPORT int nvmlDeviceGetPcieThroughput(void *device, int counter, unsigned *kilobytes) {
+  return *kilobytes = counter == 0 ? 1500 : 2500, status(device, "pcie");
+}
