@@ -138,7 +138,12 @@ export class ActiveRun {
       case 'account': {
         const { event: _event, fromStep, ...account } = event;
         this.recorder.write(() => {
-          this.stores.accounts.put(this.id, fromStep, JSON.stringify(account));
+          try {
+            this.stores.accounts.put(this.id, fromStep, JSON.stringify(account));
+          } catch (error) {
+            // A running sum: the next one, two seconds on, holds all that this one held.
+            this.stores.log(`the account of run ${this.id} could not be written: ${String(error)}`);
+          }
         });
         break;
       }
