@@ -3,7 +3,9 @@ import { createAppContext } from './appContext.ts';
 import { setupBridge } from './bridge/setupBridge.ts';
 import { setupCore } from './coreHost/setupCore.ts';
 import { setupRuns } from './coreHost/setupRuns.ts';
+import { setupDisplay } from './display/setupDisplay.ts';
 import { setupErrors } from './errors/setupErrors.ts';
+import { setupGpu } from './gpu/setupGpu.ts';
 import { setupIncomingFiles } from './instance/setupIncomingFiles.ts';
 import { setupSingleInstance } from './instance/setupSingleInstance.ts';
 import { setupMenu } from './menus/setupMenu.ts';
@@ -18,10 +20,12 @@ import { setupWindows } from './windows/setupWindows.ts';
 // Boot order. What must come before Electron is ready stands first; a second start hands its files over and ends.
 markStart('main loaded');
 setupErrors();
+setupDisplay();
 const context = createAppContext();
 if (setupSingleInstance(context)) {
   registerAppScheme();
   setupSecurity();
+  setupGpu(context);
   setupIncomingFiles(context);
   // Not a top-level await: an ES-module main that awaits here hangs.
   void app.whenReady().then(() => {

@@ -7,6 +7,8 @@ import { makeFolder } from './core/makeFolder.ts';
 const rectangle = z.object({ x: z.number(), y: z.number(), width: z.number(), height: z.number() });
 const schema = z.object({
   theme: themeChoice.catch('system'),
+  /** The graphics driver kept failing: windows are drawn without it. */
+  drawsInSoftware: z.boolean().catch(false),
   window: z.object({ bounds: rectangle, isMaximized: z.boolean() }).optional().catch(undefined),
 });
 type Values = z.infer<typeof schema>;

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { app } from 'electron';
 import type { AppContext } from '../appContext.ts';
 import { createClient } from '../contract/client.ts';
@@ -54,7 +54,20 @@ export function setupCore(context: AppContext): void {
 // Loaded when first needed: the core's whole contract has no part in opening the window.
 async function attach(context: AppContext): Promise<Port> {
   const { attachPort } = await import('../core/attach.ts');
-  return attachPort(context.home, coreProgram());
+  const program = coreProgram();
+  const missing = [program.entry, ...(isAbsolute(program.node) ? [program.node] : [])].find(
+    (path) => !existsSync(path),
+  );
+  if (missing !== undefined) {
+    throw new TesseraError(
+      'coreMissing',
+      `This Tessera is not whole: ${missing} is not there.`,
+      app.isPackaged
+        ? 'Install it again. Your runs and datasets are elsewhere and stay as they are.'
+        : 'Fetch the repository anew, then run npm start.',
+    );
+  }
+  return attachPort(context.home, program);
 }
 
 /** A link of a window's own to the core that `setupCore` keeps. @throws what that core was lost to */

@@ -42,3 +42,12 @@ function titleIsOn(window: Rectangle, display: Rectangle): boolean {
     overlap >= grip.width && window.y >= display.y && window.y + grip.height <= display.y + display.height
   );
 }
+
+/**
+ * How much smaller than usual a page is drawn so that it fits: a display of fewer than 1100 × 700 points (a small one at
+ * 200 %) shows everything a little smaller rather than half of it. 1 where there is room.
+ * @param content the window's inside, in points
+ */
+export function zoomThatFits(content: { width: number; height: number }): number {
+  return Math.min(1, content.width / smallest.width, content.height / smallest.height);
+}

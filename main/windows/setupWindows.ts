@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { app, BrowserWindow, dialog, nativeTheme, screen } from 'electron';
 import type { AppContext } from '../appContext.ts';
 import { appOrigin } from '../protocol/setupProtocol.ts';
-import { placeWindow, smallest } from './placement.ts';
+import { placeWindow, smallest, zoomThatFits } from './placement.ts';
 
 /** The window: where it was, in the theme it had, shown when it has something to show; back after its page crashed. */
 export function setupWindows(context: AppContext): void {
@@ -47,6 +47,7 @@ function openWindow(context: AppContext): BrowserWindow {
       spellcheck: false,
     },
   });
+  keepFitting(window);
   if (remembered?.isMaximized === true) window.maximize();
   window.once('ready-to-show', () => {
     window.show();
@@ -62,6 +63,19 @@ function openWindow(context: AppContext): BrowserWindow {
   // Files are given to the page by its own drop handler; a drop outside of it must not navigate.
   void window.loadURL(`${appOrigin}/`);
   return window;
+}
+
+/** Where there is room the zoom is the person's own (View, Zoom in); where there is none the page is made to fit. */
+function keepFitting(window: BrowserWindow): void {
+  let wasFitted = false;
+  const fit = () => {
+    const [width = smallest.width, height = smallest.height] = window.getContentSize();
+    const zoom = zoomThatFits({ width, height });
+    if (zoom < 1 || wasFitted) window.webContents.setZoomFactor(zoom);
+    wasFitted = zoom < 1;
+  };
+  window.on('resize', fit);
+  window.webContents.on('did-finish-load', fit);
 }
 
 async function offerReload(window: BrowserWindow, reason: string): Promise<void> {

@@ -1,10 +1,13 @@
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { fork } from 'node:child_process';
 import { join } from 'node:path';
+import { _electron } from '@playwright/test';
 import Database from 'better-sqlite3';
 import {
+  appEnvironment,
   commandOf,
   coreOf,
+  electronProgram,
   expect,
   processesOf,
   root,
@@ -113,20 +116,98 @@ test('a history written by a newer Tessera is left alone', async ({ home, open }
   expect(readFileSync(file).equals(before)).toBe(true);
 });
 
-test('a core of another version is refused by name', async ({ home, open }) => {
-  const other = join(home, 'other');
-  mkdirSync(other);
-  for (const folder of ['main', 'db']) cpSync(join(root, folder), join(other, folder), { recursive: true });
-  symlinkSync(join(root, 'node_modules'), join(other, 'node_modules'));
-  writeFileSync(join(other, 'package.json'), '{"name":"tessera","type":"module","version":"99.0.0"}');
-  const core = fork(join(other, 'main/core/main.ts'), ['--home', home, '--grace', '30000'], {
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+for (const version of ['99.0.0', '0.0.1']) {
+  test(`a core of version ${version} is refused by name`, async ({ home, open }) => {
+    const other = join(home, 'other');
+    mkdirSync(other);
+    for (const folder of ['main', 'db']) cpSync(join(root, folder), join(other, folder), { recursive: true });
+    symlinkSync(join(root, 'node_modules'), join(other, 'node_modules'));
+    writeFileSync(join(other, 'package.json'), `{"name":"tessera","type":"module","version":"${version}"}`);
+    const core = fork(join(other, 'main/core/main.ts'), ['--home', home, '--grace', '30000'], {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    });
+    await new Promise((resolve) => core.once('message', resolve));
+    const { page } = await open();
+    await expect(page.getByRole('alertdialog')).toContainText(`A core of version ${version}`);
+    core.kill();
+    await new Promise((resolve) => core.once('exit', resolve));
+    await page.getByRole('button', { name: 'Start the core again' }).click();
+    await untilReady(page);
   });
-  await new Promise((resolve) => core.once('message', resolve));
-  const { page } = await open();
-  await expect(page.getByRole('alertdialog')).toContainText('A core of version 99.0.0');
-  core.kill();
-  await new Promise((resolve) => core.once('exit', resolve));
-  await page.getByRole('button', { name: 'Start the core again' }).click();
+}
+
+test('a program without its core says which part is missing', async ({ home }) => {
+  const part = join(home, 'part of an installation');
+  mkdirSync(part);
+  for (const name of ['package.json', 'out', 'assets', 'node_modules'])
+    symlinkSync(join(root, name), join(part, name));
+  const app = await _electron.launch({
+    executablePath: electronProgram(),
+    args: [part, '--home', home],
+    env: appEnvironment,
+  });
+  const overlay = (await app.firstWindow()).getByRole('alertdialog');
+  await expect(overlay).toContainText(`${join(part, 'main/core/main.ts')} is not there`);
+  await expect(overlay).toContainText('npm start');
+  await app.close();
+});
+
+test('a page that crashes is told of, and comes back when asked to', async ({ open }) => {
+  const { app, page } = await open();
   await untilReady(page);
+  const asked = await app.evaluate(
+    ({ BrowserWindow, dialog }) =>
+      new Promise<string>((resolve) => {
+        process.env.TESSERA_NO_DIALOGS = '0';
+        const contents = BrowserWindow.getAllWindows()[0]!.webContents;
+        let question = '';
+        dialog.showMessageBox = ((_window: unknown, options: Electron.MessageBoxOptions) => {
+          question = `${options.message} ${options.detail ?? ''} ${(options.buttons ?? []).join(' | ')}`;
+          return Promise.resolve({ response: 0, checkboxChecked: false });
+        }) as typeof dialog.showMessageBox;
+        contents.once('did-finish-load', () => {
+          resolve(question);
+        });
+        contents.forcefullyCrashRenderer();
+      }),
+  );
+  expect(asked).toContain('stopped working');
+  expect(asked).toContain('Runs are not affected');
+  expect(asked).toContain('Reload | Close window');
+});
+
+test('the graphics process is killed: the page goes on; killed again: drawn without it from then on', async ({
+  home,
+  open,
+}) => {
+  const { app, page } = await open();
+  await untilReady(page);
+  await app.evaluate(({ app: electron }) => {
+    const state = globalThis as { relaunchedWith?: string[] };
+    electron.relaunch = (options) => {
+      state.relaunchedWith = options?.args ?? [];
+    };
+  });
+  const graphics = () =>
+    app.evaluate(({ app: electron }) => electron.getAppMetrics().find(({ type }) => type === 'GPU')?.pid);
+  const first = await graphics();
+  expect(first).toBeDefined();
+  process.kill(first!, 'SIGKILL');
+  await expect.poll(graphics).not.toBe(first);
+  await expect.poll(graphics).toBeDefined();
+  // Still drawn and still answering.
+  await page.getByRole('link', { name: 'Machine' }).click();
+  await expect(page.getByRole('heading', { name: 'Machine' })).toBeVisible();
+  expect((await page.screenshot()).byteLength).toBeGreaterThan(10_000);
+
+  const ended = new Promise((resolve) => app.process().once('exit', resolve));
+  process.kill((await graphics())!, 'SIGKILL');
+  await ended;
+  const settings = JSON.parse(readFileSync(join(home, 'window.json'), 'utf8')) as Record<string, unknown>;
+  expect(settings.drawsInSoftware).toBe(true);
+  const again = await open();
+  await untilReady(again.page);
+  expect(
+    await again.app.evaluate(({ app: electron }) => electron.isHardwareAccelerationEnabled?.()),
+  ).not.toBe(true);
 });

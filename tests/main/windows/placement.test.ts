@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { placeWindow } from '../../../main/windows/placement.ts';
+import { placeWindow, zoomThatFits } from '../../../main/windows/placement.ts';
 
 const display = { x: 0, y: 0, width: 1920, height: 1080 };
 
@@ -20,4 +20,11 @@ test('a second display keeps its window', () => {
   const second = { x: 1920, y: 0, width: 1280, height: 1024 };
   const place = { x: 2000, y: 10, width: 1100, height: 700 };
   expect(placeWindow(place, [display, second])).toEqual(place);
+});
+
+test('the zoom that fits is the usual one where there is room, and smaller by the tighter side where there is none', () => {
+  expect(zoomThatFits({ width: 1100, height: 700 })).toBe(1);
+  expect(zoomThatFits({ width: 2560, height: 1440 })).toBe(1);
+  expect(zoomThatFits({ width: 880, height: 700 })).toBeCloseTo(0.8);
+  expect(zoomThatFits({ width: 800, height: 350 })).toBeCloseTo(0.5);
 });
