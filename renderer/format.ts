@@ -12,8 +12,8 @@ export function decimal(value: number | undefined, digits: number): string {
 
 /** 950, 12.3 k, 4.56 M, 1.20 B */
 export function compactCount(value: number): string {
-  if (value < 1000) return whole.format(value);
-  const [divisor, unit] = value < 1e6 ? [1e3, 'k'] : value < 1e9 ? [1e6, 'M'] : [1e9, 'B'];
+  if (value < 999.5) return whole.format(value);
+  const [divisor, unit] = value < 999_950 ? [1e3, 'k'] : value < 999_950_000 ? [1e6, 'M'] : [1e9, 'B'];
   const scaled = value / divisor;
   return `${scaled.toFixed(scaled < 10 ? 2 : 1)} ${unit}`;
 }

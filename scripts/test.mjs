@@ -55,7 +55,7 @@ if (hasWindow) {
     steps.push({
       name: 'window',
       program: [...display, node24(), ...playwright],
-      timeoutMs: 480_000,
+      timeoutMs: 900_000,
       env,
       count: countPlaywright,
     });

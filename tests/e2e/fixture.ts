@@ -139,6 +139,22 @@ export async function show(page: Page, route: string): Promise<void> {
   }, route);
 }
 
+/** Drags files from outside over the window and lets them go there. */
+export async function dropFiles(page: Page, files: string[], whileOver?: () => Promise<void>): Promise<void> {
+  const devTools = await page.context().newCDPSession(page);
+  const drag = (type: 'dragEnter' | 'dragOver' | 'drop') =>
+    devTools.send('Input.dispatchDragEvent', {
+      type,
+      x: 700,
+      y: 400,
+      data: { items: [], files, dragOperationsMask: 1 },
+    });
+  await drag('dragEnter');
+  await drag('dragOver');
+  await whileOver?.();
+  await drag('drop');
+}
+
 /** Waits until the window says that its core is there. */
 export async function untilReady(page: Page): Promise<void> {
   await expect(page.getByRole('contentinfo', { name: 'Status' })).toContainText(/Ready|Training|Paused/);

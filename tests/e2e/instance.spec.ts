@@ -1,7 +1,16 @@
 import { spawn } from 'node:child_process';
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { appEnvironment, electronProgram, expect, root, sample, test, untilReady } from './fixture.ts';
+import {
+  appEnvironment,
+  dropFiles,
+  electronProgram,
+  expect,
+  root,
+  sample,
+  test,
+  untilReady,
+} from './fixture.ts';
 
 test('a second start hands its files to the first window and ends', async ({ home, open }) => {
   const { app, page } = await open();
@@ -39,18 +48,7 @@ test('a file dragged from the desktop is taken with its true path', async ({ hom
       document.title = dropped === undefined ? 'nothing' : window.tessera.pathForFile(dropped);
     });
   });
-  const devTools = await page.context().newCDPSession(page);
-  const drag = (type: 'dragEnter' | 'dragOver' | 'drop') =>
-    devTools.send('Input.dispatchDragEvent', {
-      type,
-      x: 700,
-      y: 400,
-      data: { items: [], files: [file], dragOperationsMask: 1 },
-    });
-  await drag('dragEnter');
-  await drag('dragOver');
-  await expect(page.getByText('Drop to import')).toBeVisible();
-  await drag('drop');
+  await dropFiles(page, [file], () => expect(page.getByText('Drop to import')).toBeVisible());
   await expect(page.getByText('Drop to import')).toBeHidden();
   await expect(page).toHaveTitle(file);
   await expect.poll(() => page.evaluate(() => location.hash)).toMatch(/^#\/datasets/);
