@@ -2,8 +2,9 @@ import type { Db } from '../connection.ts';
 
 /**
  * What was measured of runs beside their steps. `runAccounts`: where an engine's time went, one row for each engine
- * that worked on the run. `runTelemetry`: chunks of equally long columns, one row a field, values as Float32 (NaN
- * where a device did not say), moments as Float64 UTC milliseconds; minimum and maximum are of the chunk.
+ * that worked on the run. `runTelemetry`: chunks of equally long columns, one row a field, values as Float64 (NaN
+ * where a device did not say); the row of the field '' holds their moments, as Uint32 milliseconds after `startMs`.
+ * Minimum and maximum are of the chunk.
  */
 export function up(db: Db): void {
   db.exec(`

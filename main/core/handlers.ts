@@ -8,16 +8,19 @@ import { runHandlers } from './runs/handlers.ts';
 import { Runs } from './runs/runs.ts';
 import { systemHandlers } from './system/handlers.ts';
 import { telemetryHandlers } from './telemetry/handlers.ts';
+import { TelemetryService } from './telemetry/telemetry.ts';
 
 /** Every capability's handlers; a missing or extra channel is a type error here. */
 export function createHandlers(context: CoreContext): Handlers<CoreContract> {
   const datasets = new Datasets(context);
   const runs = new Runs(context, datasets);
+  const telemetry = new TelemetryService(context, () => runs.supervisor.trainingRun);
+  telemetry.start();
   return {
     ...datasetHandlers(datasets),
     ...packingHandlers(datasets),
     ...runHandlers(runs),
     ...systemHandlers(context),
-    ...telemetryHandlers(context),
+    ...telemetryHandlers(telemetry, runs),
   };
 }

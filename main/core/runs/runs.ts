@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { accountQueries, type AccountQueries } from '../../../db/queries/accounts.ts';
 import { noteQueries, type NoteQueries } from '../../../db/queries/runNotes.ts';
 import { runQueries, type RunListRow, type RunQueries, type SummaryRow } from '../../../db/queries/runs.ts';
+import { telemetryQueries } from '../../../db/queries/telemetry.ts';
 import { seriesQueries, type SeriesQueries } from '../../../db/queries/series.ts';
 import type { CallContext } from '../../contract/channel.ts';
 import { TesseraError } from '../../contract/errors.ts';
@@ -23,6 +24,7 @@ import { judge } from './preflight.ts';
 import { ProofDesk, type Proofs } from './proofs.ts';
 import { hashRecipe } from './recipe.ts';
 import { openRunData } from './runData.ts';
+import { gpuTotals } from '../telemetry/readTelemetry.ts';
 import { writeRunFolder } from './runFolder.ts';
 import { compileSearch, prepareSearch } from './search/compile.ts';
 import { RunSupervisor } from './supervisor.ts';
@@ -156,6 +158,7 @@ export class Runs {
       ...(bestLoss !== null && { bestLoss }),
       ...(launches !== undefined && { launchesPerStep: launches }),
       ...(memory !== undefined && { plannedBytes: memory.planned }),
+      ...gpuTotals(telemetryQueries(this.context.db).read(run.id)),
     };
   }
 

@@ -40,6 +40,11 @@ export class RunSupervisor {
     };
   }
 
+  /** The run that an engine works on now. */
+  get trainingRun(): string | undefined {
+    return this.active?.id;
+  }
+
   enqueue(id: string): void {
     this.queue.push(id);
     this.publishRun(id);

@@ -1,16 +1,19 @@
 import { untilAborted, type Handlers } from '../../contract/channel.ts';
 import type { telemetryChannels } from '../../contract/telemetry.ts';
-import type { CoreContext } from '../context.ts';
-import { TelemetryService } from './telemetry.ts';
+import type { Runs } from '../runs/runs.ts';
+import { mergeTelemetry } from './readTelemetry.ts';
+import type { TelemetryService } from './telemetry.ts';
 
-export function telemetryHandlers(context: CoreContext): Handlers<typeof telemetryChannels> {
-  const service = new TelemetryService(context);
+export function telemetryHandlers(service: TelemetryService, runs: Runs): Handlers<typeof telemetryChannels> {
   return {
     'telemetry:watch': async (_args, emit, signal) => {
+      emit(service.now);
       const stop = service.events.listen(emit);
-      service.start();
       await untilAborted(signal);
       stop();
     },
+    'telemetry:of-run': ({ id, maxPoints }) => ({
+      series: mergeTelemetry(service.queries.read(runs.find(id).id), maxPoints),
+    }),
   };
 }

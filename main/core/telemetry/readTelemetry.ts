@@ -1,0 +1,65 @@
+import type { FieldChunk } from '../../../db/queries/telemetry.ts';
+import type { TelemetrySeries } from '../../contract/telemetry.ts';
+
+/** Each field of each source as at most `maxPoints` points, merged over equal spans of time with their extremes. */
+export function mergeTelemetry(chunks: FieldChunk[], maxPoints: number): TelemetrySeries[] {
+  const byField = new Map<string, FieldChunk[]>();
+  for (const chunk of chunks) {
+    const key = `${chunk.source} ${chunk.field}`;
+    byField.set(key, [...(byField.get(key) ?? []), chunk]);
+  }
+  return [...byField.values()].flatMap((mine) => {
+    const [first] = mine;
+    return first === undefined ? [] : { source: first.source, field: first.field, ...merge(mine, maxPoints) };
+  });
+}
+
+function merge(chunks: FieldChunk[], maxPoints: number) {
+  const begin = Math.min(...chunks.map(({ atMs }) => atMs[0] ?? Infinity));
+  const end = Math.max(...chunks.map(({ atMs }) => atMs.at(-1) ?? -Infinity));
+  const count = chunks.reduce((sum, { values }) => sum + values.length, 0);
+  const numBuckets = Math.max(1, Math.min(maxPoints, count));
+  const width = Math.max(1e-9, (end - begin) / numBuckets);
+  const buckets = new Map<number, { at: number; low: number; high: number; sum: number; count: number }>();
+  for (const { atMs, values } of chunks) {
+    for (let i = 0; i < values.length; i += 1) {
+      const [at = 0, value = Number.NaN] = [atMs[i], values[i]];
+      if (!Number.isFinite(value)) continue;
+      const index = Math.min(numBuckets - 1, Math.floor((at - begin) / width));
+      const bucket = buckets.get(index) ?? { at: 0, low: Infinity, high: -Infinity, sum: 0, count: 0 };
+      bucket.at += at;
+      bucket.low = Math.min(bucket.low, value);
+      bucket.high = Math.max(bucket.high, value);
+      bucket.sum += value;
+      bucket.count += 1;
+      buckets.set(index, bucket);
+    }
+  }
+  const sorted = [...buckets.entries()].sort(([a], [b]) => a - b).map(([, bucket]) => bucket);
+  return {
+    atMs: Float64Array.from(sorted, (bucket) => bucket.at / bucket.count),
+    minimum: Float64Array.from(sorted, ({ low }) => low),
+    maximum: Float64Array.from(sorted, ({ high }) => high),
+    mean: Float64Array.from(sorted, ({ sum, count: n }) => sum / n),
+  };
+}
+
+/** Joules that all GPUs took while the run trained, and the most memory that one held; absent where none said. */
+export function gpuTotals(chunks: FieldChunk[]): { energyJ?: number; peakGpuBytes?: number } {
+  const energy = new Map<string, { first: number; last: number }>();
+  let peak = -Infinity;
+  for (const { source, field, values } of chunks) {
+    if (field !== 'energyJ' && field !== 'memoryBytes') continue;
+    if (!source.startsWith('gpu')) continue;
+    for (const value of values) {
+      if (!Number.isFinite(value)) continue;
+      if (field === 'memoryBytes') peak = Math.max(peak, value);
+      else energy.set(source, { first: energy.get(source)?.first ?? value, last: value });
+    }
+  }
+  const joules = [...energy.values()].reduce((sum, { first, last }) => sum + (last - first), 0);
+  return {
+    ...(energy.size > 0 && { energyJ: joules }),
+    ...(peak > 0 && { peakGpuBytes: peak }),
+  };
+}

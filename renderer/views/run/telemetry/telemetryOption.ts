@@ -1,0 +1,143 @@
+import { throttleReasons, type TelemetrySeries } from '../../../../main/contract/telemetry.ts';
+import type { ChartTable } from '../../../charts/chartExport.ts';
+import type { ChartOption } from '../../../charts/echarts.ts';
+import { token, withAlpha } from '../../../charts/tokens.ts';
+import { bytes, decimal, duration, integer } from '../../../format.ts';
+
+interface Panel {
+  field: string;
+  title: string;
+  unit: string;
+  color: string;
+  /** Upper end of the axis where it is fixed. */
+  max?: number;
+  write: (value: number) => string;
+}
+
+const rate = (value: number) => `${bytes(value)}/s`;
+/** What is drawn of a source, in this order; a field that it never said is named, not drawn. */
+export const gpuPanels: Panel[] = [
+  { field: 'utilization', title: 'Utilisation', unit: '%', color: 'c1', max: 100, write: integer },
+  { field: 'memoryBytes', title: 'Memory', unit: '', color: 'c3', write: bytes },
+  { field: 'powerW', title: 'Power', unit: 'W', color: 'c2', write: integer },
+  { field: 'temperatureC', title: 'Temperature', unit: '°C', color: 'c5', write: integer },
+  { field: 'smClockMHz', title: 'SM clock', unit: 'MHz; marks: throttled', color: 'c7', write: integer },
+  { field: 'memoryClockMHz', title: 'Memory clock', unit: 'MHz', color: 'c7', write: integer },
+  {
+    field: 'energyJ',
+    title: 'Energy',
+    unit: 'kJ since driver start',
+    color: 'c2',
+    write: (value) => decimal(value / 1000, 0),
+  },
+  { field: 'pcieReceivedBytesPerSecond', title: 'PCIe received', unit: '', color: 'c6', write: rate },
+  { field: 'pcieSentBytesPerSecond', title: 'PCIe sent', unit: '', color: 'c6', write: rate },
+  { field: 'eccUncorrected', title: 'ECC errors', unit: 'not corrected', color: 'c5', write: integer },
+];
+export const hostPanels: Panel[] = [
+  {
+    field: 'cpuUtilization',
+    title: 'Processor',
+    unit: '% of all cores',
+    color: 'c1',
+    max: 1,
+    write: (value) => integer(value * 100),
+  },
+  { field: 'memoryBytes', title: 'Memory', unit: '', color: 'c3', write: bytes },
+  { field: 'diskFreeBytes', title: 'Disk free', unit: '', color: 'c6', write: bytes },
+];
+
+/** A field over the time since the run's start: band from minimum to maximum, mean as a line. */
+export function telemetryOption(
+  panel: Panel,
+  series: TelemetrySeries,
+  startMs: number,
+  throttle?: TelemetrySeries,
+): ChartOption {
+  const color = token(panel.color);
+  const label = { color: token('tx-3'), fontSize: 11, fontFamily: token('font-ui') };
+  const points = (values: Float64Array) =>
+    Array.from(values, (value, i) => [((series.atMs[i] ?? 0) - startMs) / 1000, value]);
+  const low = points(series.minimum);
+  const spread = Array.from(series.maximum, (value, i) => [
+    low[i]?.[0] ?? 0,
+    value - (series.minimum[i] ?? 0),
+  ]);
+  const marks =
+    throttle === undefined
+      ? []
+      : Array.from(throttle.maximum, (bits, i) => ({ bits, x: ((throttle.atMs[i] ?? 0) - startMs) / 1000 }))
+          .filter(({ bits }) => throttleReasons(bits).length > 0)
+          .map(({ bits, x }) => ({ xAxis: x, name: throttleReasons(bits).join(', ') }));
+  return {
+    animation: false,
+    grid: { left: 72, right: 16, top: 8, bottom: 22 },
+    tooltip: {
+      trigger: 'axis',
+      backgroundColor: token('pop'),
+      borderColor: token('line-2'),
+      textStyle: { color: token('tx-1'), fontSize: 12, fontFamily: token('font-ui') },
+      formatter: (hits: { dataIndex: number }[]) => {
+        const i = hits[0]?.dataIndex ?? 0;
+        const [minimum, maximum, mean] = [series.minimum[i], series.maximum[i], series.mean[i]];
+        if (mean === undefined) return '';
+        const range =
+          minimum === maximum ? '' : ` (${panel.write(minimum ?? mean)} to ${panel.write(maximum ?? mean)})`;
+        return `${duration((series.atMs[i] ?? 0) - startMs)}<br><b>${panel.write(mean)}</b>${range}`;
+      },
+    },
+    dataZoom: [{ type: 'inside', filterMode: 'none' }],
+    xAxis: {
+      type: 'value',
+      min: 'dataMin',
+      max: 'dataMax',
+      axisLine: { show: false },
+      axisTick: { show: false },
+      splitLine: { show: false },
+      axisLabel: { ...label, formatter: (value: number) => duration(value * 1000), hideOverlap: true },
+    },
+    yAxis: {
+      type: 'value',
+      ...(panel.max === undefined ? { scale: true } : { min: 0, max: panel.max }),
+      splitNumber: 3,
+      axisLine: { show: false },
+      axisTick: { show: false },
+      splitLine: { lineStyle: { color: token('line') } },
+      axisLabel: { ...label, formatter: panel.write },
+    },
+    series: [
+      { type: 'line', stack: 'band', silent: true, symbol: 'none', lineStyle: { opacity: 0 }, data: low },
+      {
+        ...{ type: 'line', stack: 'band', silent: true, symbol: 'none', lineStyle: { opacity: 0 } },
+        areaStyle: { color: withAlpha(color, 0.25) },
+        data: spread,
+      },
+      {
+        type: 'line',
+        symbol: 'none',
+        lineStyle: { width: 1.25, color },
+        itemStyle: { color },
+        data: points(series.mean),
+        markLine: {
+          silent: true,
+          symbol: 'none',
+          label: { show: false },
+          lineStyle: { color: token('warn'), width: 1, type: 'solid' },
+          data: marks.slice(0, 200),
+        },
+      },
+    ],
+  };
+}
+
+export function telemetryTable(series: TelemetrySeries): ChartTable {
+  return {
+    columns: ['atMs', 'minimum', 'maximum', 'mean'],
+    rows: Array.from(series.atMs, (at, i) => [
+      Math.round(at),
+      series.minimum[i] ?? null,
+      series.maximum[i] ?? null,
+      series.mean[i] ?? null,
+    ]),
+  };
+}
