@@ -20,7 +20,6 @@ namespace tessera {
 namespace {
 
 constexpr size_t kLibraryWorkspace = size_t{64} << 20;
-constexpr KernelTier kTier = KernelTier::portable;
 
 bf16* act(void* p) { return static_cast<bf16*>(p); }
 const bf16* act(const void* p) { return static_cast<const bf16*>(p); }
@@ -66,9 +65,14 @@ std::vector<KernelInfo> CudaBackend::kernels(const GdnShape& gdn, const AttnShap
                       served ? "mma.sync, sm_80 and later" : "no kernel for this head size",
                       false};
   };
-  const bool gdn_served = gdn_cuda_supports(gdn, kTier),
-             attention_served = attention_cuda_supports(attn, kTier);
+  const bool gdn_served = gdn_cuda_supports(gdn, KernelTier::portable),
+             attention_served = attention_cuda_supports(attn, KernelTier::portable);
   const bool cluster = compute_capability_ >= 90;
+  const KernelInfo rule =
+      gdn_cuda_tier(gdn, compute_capability_) == KernelTier::hopper
+          ? KernelInfo{"linear_attention", "gdn_core", "gdn_fwd_wgmma", "gdn_bwd_wgmma", "hopper",
+                       "wgmma, sm_90a",    false}
+          : core("linear_attention", "gdn_core", "gdn_fwd_portable", "gdn_bwd_portable", gdn_served);
   const KernelInfo attention =
       attention_cuda_tier(attn, compute_capability_) == KernelTier::hopper
           ? KernelInfo{"full_attention", "attention", "attention_fwd_wgmma", "attention_bwd_wgmma", "hopper",
@@ -90,7 +94,7 @@ std::vector<KernelInfo> CudaBackend::kernels(const GdnShape& gdn, const AttnShap
       portable("embedding", "embedding", "embedding_fwd", "embedding_bwd"),
       portable("norm", "rmsnorm", "rmsnorm_fwd", "rmsnorm_bwd"),
       portable("linear_attention", "gdn_prep", "gdn_prep_fwd", "gdn_prep_bwd"),
-      core("linear_attention", "gdn_core", "gdn_fwd_portable", "gdn_bwd_portable", gdn_served),
+      rule,
       portable("linear_attention", "gated_norm", "gated_norm_fwd", "gated_norm_bwd"),
       portable("full_attention", "qk_norm_rope", "qk_norm_rope_fwd", "qk_norm_rope_bwd"),
       attention,
@@ -179,7 +183,10 @@ void CudaBackend::gdn_kkt_fwd(float* g, float* beta, Act* ar, const Act* qkv, co
                               const float* a_log, const float* dt_bias, const Batch& b, const GdnShape& s) {
   run("gdn_kkt_fwd",
       {gdn_core_flops(b, s, 1, 0, 0) / s.group(), 2.0 * b.T * s.keys() + 2.0 * b.T * 64 * s.value_heads},
-      [&] { launch_gdn_kkt_fwd(g, beta, ar, qkv, proj, a_log, dt_bias, b, s, kTier, stream_); });
+      [&] {
+        launch_gdn_kkt_fwd(g, beta, ar, qkv, proj, a_log, dt_bias, b, s,
+                           gdn_cuda_tier(s, compute_capability_), stream_);
+      });
 }
 
 void CudaBackend::gdn_fwd(Act* o, Act* state, const Act* qkv, const float* g, const float* beta,
@@ -188,7 +195,9 @@ void CudaBackend::gdn_fwd(Act* o, Act* state, const Act* qkv, const float* g, co
   run("gdn_fwd",
       {gdn_core_flops(b, s, 3, 3, 0),
        2.0 * b.T * (s.conv_dim() + s.values() + 64.0 * s.value_heads) + states},
-      [&] { launch_gdn_fwd(o, state, qkv, g, beta, ar, b, s, kTier, stream_); });
+      [&] {
+        launch_gdn_fwd(o, state, qkv, g, beta, ar, b, s, gdn_cuda_tier(s, compute_capability_), stream_);
+      });
 }
 
 void CudaBackend::gdn_bwd(Act* dq, Act* dk, Act* dv, float* d_gamma, float* d_beta, Act* scratch_du,
@@ -198,7 +207,7 @@ void CudaBackend::gdn_bwd(Act* dq, Act* dk, Act* dv, float* d_gamma, float* d_be
   const double rows = 2.0 * b.T * (s.conv_dim() + s.values() + 64.0 * s.value_heads + 3.0 * s.values());
   run("gdn_bwd", {gdn_core_flops(b, s, 10, 7, 2), rows + states}, [&] {
     launch_gdn_bwd(dq, dk, dv, d_gamma, d_beta, scratch_du, scratch_ds, d_o, qkv, g, beta, ar, state, b, s,
-                   kTier, stream_);
+                   gdn_cuda_tier(s, compute_capability_), stream_);
   });
 }
 

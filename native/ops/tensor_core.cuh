@@ -107,9 +107,20 @@ __device__ __forceinline__ void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
+// 16 bytes to global memory in one piece: the compiler splits a uint4 whose words were apart.
+__device__ __forceinline__ void store_global16(void* dst, uint4 v) {
+  asm volatile("st.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(dst), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+               : "memory");
+}
+
 // A barrier of `threads` threads of the block; id 1..15 (0 is __syncthreads).
 __device__ __forceinline__ void named_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// Counts the calling threads in without waiting for the others.
+__device__ __forceinline__ void named_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
 // Hides where a value comes from, so that what depends on it is computed again in every turn of a loop
@@ -165,6 +176,11 @@ struct Tile {
                  : "r"(at(row, chunk))
                  : "memory");
     return v;
+  }
+  __device__ __forceinline__ void store16(int row, int chunk, uint4 v) const {
+    asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(at(row, chunk)), "r"(v.x), "r"(v.y), "r"(v.z),
+                 "r"(v.w)
+                 : "memory");
   }
 
  private:

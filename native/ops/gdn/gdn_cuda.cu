@@ -11,16 +11,16 @@ using gdn::Args;
 
 void require_supported(const GdnShape& shape, KernelTier tier) {
   if (gdn_cuda_supports(shape, tier)) return;
-  const bool portable = tier != KernelTier::reference;
+  const bool fast = tier != KernelTier::reference;
   throw EngineError("unsupported_head_size",
                     "linear attention has key heads of " + std::to_string(shape.key_dim) + " (" +
                         std::to_string(shape.key_heads) + ") and value heads of " +
                         std::to_string(shape.value_dim) + " (" + std::to_string(shape.value_heads) +
                         "); the CUDA kernels serve " +
-                        (portable ? "heads of 128" : "heads of 1 to 128 (slow reference kernels)") +
+                        (fast ? "heads of 128" : "heads of 1 to 128 (slow reference kernels)") +
                         " and value heads divisible by key heads",
-                    portable ? "Accept the slow reference kernels, or use the cpu device for this model."
-                             : "Use the cpu device for this model.");
+                    fast ? "Accept the slow reference kernels, or use the cpu device for this model."
+                         : "Use the cpu device for this model.");
 }
 
 Args make_args(const Act* qkv, const float* g, const float* beta, const Act* ar, const Batch& batch,
@@ -46,9 +46,13 @@ Args make_args(const Act* qkv, const float* g, const float* beta, const Act* ar,
 
 bool gdn_cuda_supports(const GdnShape& shape, KernelTier tier) {
   if (shape.key_heads < 1 || shape.value_heads < 1 || shape.value_heads % shape.key_heads != 0) return false;
-  if (tier == KernelTier::hopper) return false;
-  if (tier == KernelTier::portable) return shape.key_dim == gdn::kHead && shape.value_dim == gdn::kHead;
+  if (tier != KernelTier::reference) return shape.key_dim == gdn::kHead && shape.value_dim == gdn::kHead;
   return shape.key_dim >= 1 && shape.key_dim <= 128 && shape.value_dim >= 1 && shape.value_dim <= 128;
+}
+
+KernelTier gdn_cuda_tier(const GdnShape& shape, int compute_capability) {
+  const bool hopper = compute_capability == 90 && gdn_cuda_supports(shape, KernelTier::hopper);
+  return hopper ? KernelTier::hopper : KernelTier::portable;
 }
 
 void launch_gdn_kkt_fwd(float* g, float* beta, Act* ar, const Act* qkv, const Act* proj, const float* a_log,
@@ -56,7 +60,7 @@ void launch_gdn_kkt_fwd(float* g, float* beta, Act* ar, const Act* qkv, const Ac
                         cudaStream_t stream) {
   require_supported(shape, tier);
   const Args args = make_args(qkv, nullptr, nullptr, nullptr, batch, shape);
-  const auto run = tier == KernelTier::portable ? gdn::run_kkt_fwd : gdn::run_kkt_fwd_ref;
+  const auto run = tier == KernelTier::reference ? gdn::run_kkt_fwd_ref : gdn::run_kkt_fwd;
   run(args, g, beta, static_cast<bf16*>(ar), static_cast<const bf16*>(proj), a_log, dt_bias, shape,
       batch.num_chunk, stream);
 }
@@ -65,7 +69,9 @@ void launch_gdn_fwd(Act* o, Act* state, const Act* qkv, const float* g, const fl
                     const Batch& batch, const GdnShape& shape, KernelTier tier, cudaStream_t stream) {
   require_supported(shape, tier);
   const Args args = make_args(qkv, g, beta, ar, batch, shape);
-  const auto run = tier == KernelTier::portable ? gdn::run_fwd : gdn::run_fwd_ref;
+  const auto run = tier == KernelTier::hopper     ? gdn::run_fwd_wgmma
+                   : tier == KernelTier::portable ? gdn::run_fwd
+                                                  : gdn::run_fwd_ref;
   run(args, static_cast<bf16*>(o), static_cast<bf16*>(state), batch.num_seq, stream);
 }
 
@@ -80,7 +86,10 @@ void launch_gdn_bwd(Act* dq, Act* dk, Act* dv, float* d_gamma, float* d_beta, Ac
       static_cast<bf16*>(scratch_du), static_cast<bf16*>(scratch_ds)};
   const bf16* grad = static_cast<const bf16*>(d_o);
   const bf16* states = static_cast<const bf16*>(state);
-  if (tier == KernelTier::portable) {
+  if (tier == KernelTier::hopper) {
+    gdn::run_bwd_state_wgmma(args, out, grad, batch.num_seq, stream);
+    gdn::run_bwd_chunk_wgmma(args, out, grad, states, batch.num_chunk, stream);
+  } else if (tier == KernelTier::portable) {
     gdn::run_bwd_state(args, out, grad, batch.num_seq, stream);
     gdn::run_bwd_chunk(args, out, grad, states, batch.num_chunk, stream);
   } else {

@@ -23,6 +23,13 @@ void run_bwd_state(const Args& args, const Gradients& out, const bf16* d_o, int 
 void run_bwd_chunk(const Args& args, const Gradients& out, const bf16* d_o, const bf16* state, int num_chunk,
                    cudaStream_t stream);
 
+// Hopper tier (sm_90a), K = V = 128.
+void run_fwd_wgmma(const Args& args, bf16* o, bf16* state, int num_seq, cudaStream_t stream);
+void run_bwd_state_wgmma(const Args& args, const Gradients& out, const bf16* d_o, int num_seq,
+                         cudaStream_t stream);
+void run_bwd_chunk_wgmma(const Args& args, const Gradients& out, const bf16* d_o, const bf16* state,
+                         int num_chunk, cudaStream_t stream);
+
 // Reference tier, any K and V up to 128.
 void run_kkt_fwd_ref(const Args& args, float* g, float* beta, bf16* ar, const bf16* proj, const float* a_log,
                      const float* dt_bias, const GdnShape& shape, int num_chunk, cudaStream_t stream);

@@ -1,6 +1,7 @@
 // Checks and times packed causal attention on CUDA against the formulas written out in double precision.
 //   attention_check          correctness: packed lengths, head groups, isolation, determinism; both tiers
 //   attention_check --bench  the same, then times
+//   attention_check --times  the times of the hopper tier alone, for a profiler
 //   attention_check --quick | --quick-hopper  one small problem of that tier, for compute-sanitizer
 // Exit code 0 only where every check passed.
 #include "check.h"
@@ -386,5 +387,6 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   if (mode == "--quick") return tessera::check::run_quick(tessera::KernelTier::portable);
   if (mode == "--quick-hopper") return tessera::check::run_quick(tessera::KernelTier::hopper);
+  if (mode == "--times") return tessera::check::bench(tessera::KernelTier::hopper), 0;
   return tessera::check::run(mode == "--bench");
 }

@@ -1,6 +1,9 @@
 // Checks and times the gated delta rule on CUDA against the recurrence written out in double precision.
 //   gdn_check          correctness: packed lengths, head groups, gate extremes, isolation, determinism; both
-//   tiers gdn_check --bench  the same, then times gdn_check --quick  one small problem, for compute-sanitizer
+//   tiers
+//   gdn_check --bench  the same, then times
+//   gdn_check --times  the times of the hopper tier alone, for a profiler
+//   gdn_check --quick | --quick-hopper  one small problem of that tier, for compute-sanitizer
 // Exit code 0 only where every check passed.
 #include <memory>
 
@@ -406,16 +409,21 @@ void check_refusal(Report& report) {
   report.line(code == "unsupported_head_size", "portable tier refuses heads of 64", code);
 }
 
-void bench() {
+const char* name_of(KernelTier tier) {
+  return tier == KernelTier::hopper ? "hopper" : tier == KernelTier::portable ? "portable" : "reference";
+}
+
+void bench(KernelTier tier) {
+  const bool hopper = tier == KernelTier::hopper;
   const std::vector<int> even(8, 1024), one = {8192},
                                         chat = {2600, 1700, 1100, 800, 600, 400, 300, 250, 180, 120, 80, 62};
-  std::printf("\n%-8s %-12s %9s %9s %9s %9s %9s | %9s %9s\n", "heads", "lengths", "kkt ms", "fwd ms",
-              "kkt+fwd", "bwd state", "bwd chunk", "bwd ms", "fwd/keep");
+  std::printf("\n%s\n", name_of(tier));
+  std::printf("%-8s %-12s %9s %9s %9s %9s %9s | %9s %9s\n", "heads", "lengths", "kkt ms", "fwd ms", "kkt+fwd",
+              "bwd state", "bwd chunk", "bwd ms", "fwd/keep");
   for (const auto& [hk, hv] : {std::pair{16, 48}, std::pair{16, 32}, std::pair{16, 16}}) {
     for (const auto& [what, lengths] :
          {std::pair{"8x1024", even}, std::pair{"1x8192", one}, std::pair{"chat 12", chat}}) {
       Problem p(lengths, GdnShape{hk, hv, 128, 128, 4}, Regime::normal, 3);
-      const auto tier = KernelTier::portable;
       p.run(tier);
       gdn::Args args{};
       const Batch b = p.batch.view();
@@ -443,46 +451,58 @@ void bench() {
       const double kkt = median_ms([&] { p.kkt(tier); });
       const double fwd = median_ms([&] { p.forward(tier, false); });
       const double keep = median_ms([&] { p.forward(tier, true); });
-      const double bwd_state = median_ms([&] { gdn::run_bwd_state(args, out, d_o, b.num_seq, nullptr); });
-      const double bwd_chunk =
-          median_ms([&] { gdn::run_bwd_chunk(args, out, d_o, state, b.num_chunk, nullptr); });
+      const double bwd_state = median_ms([&] {
+        (hopper ? gdn::run_bwd_state_wgmma : gdn::run_bwd_state)(args, out, d_o, b.num_seq, nullptr);
+      });
+      const double bwd_chunk = median_ms([&] {
+        (hopper ? gdn::run_bwd_chunk_wgmma : gdn::run_bwd_chunk)(args, out, d_o, state, b.num_chunk, nullptr);
+      });
       std::printf("%2d/%-5d %-12s %9.3f %9.3f %9.3f %9.3f %9.3f | %9.3f %9.3f\n", hk, hv, what, kkt, fwd,
                   kkt + fwd, bwd_state, bwd_chunk, bwd_state + bwd_chunk, keep);
     }
   }
 }
 
-int run_quick() {
+int run_quick(KernelTier tier) {
   Report report;
   Problem p({1, 65, 0, 130}, GdnShape{1, 3, 128, 128, 4}, Regime::normal, 21);
-  p.run(KernelTier::portable);
+  p.run(tier);
   compare(report, p, "heads 1/3", 1.5e-2, 1.5e-2);
   return report.finish("gdn_check --quick");
 }
 
-int run(bool with_bench) {
-  Report report;
+// Everything a fast tier has to pass.
+void check_fast(Report& report, KernelTier tier) {
+  const std::string name = std::string(name_of(tier)) + " ";
   const std::vector<int> lengths = {1, 2, 0, 3, 4, 5, 63, 64, 65, 127, 0, 129, 4096, 0};
   const std::vector<int> some = {1, 5, 64, 0, 65, 127, 300};
   for (const auto& [hk, hv] : {std::pair{1, 3}, std::pair{16, 16}, std::pair{16, 32}, std::pair{16, 48}}) {
     Problem p(lengths, GdnShape{hk, hv, 128, 128, 4}, Regime::normal, 100 + hv);
-    p.run(KernelTier::portable);
-    compare(report, p, "heads " + std::to_string(hk) + "/" + std::to_string(hv), 1.5e-2, 1.5e-2);
+    p.run(tier);
+    compare(report, p, name + std::to_string(hk) + "/" + std::to_string(hv), 1.5e-2, 1.5e-2);
   }
   for (const Regime regime : {Regime::slow, Regime::fast, Regime::beta_one, Regime::beta_zero,
                               Regime::same_keys, Regime::zeros_and_large}) {
     Problem p(some, GdnShape{2, 6, 128, 128, 4}, regime, 7);
-    p.run(KernelTier::portable);
+    p.run(tier);
     // Identical keys amplify the rounding of bf16 operands: emulation gives 1.5e-2, and 8e-2 for d_gamma.
     // With a decay of 20 a token d_gamma is 1e-8 or less and what is left of terms of order 1, summed in
     // fp32.
     const bool hard = regime == Regime::same_keys;
-    compare(report, p, name_of(regime), hard ? 5e-2 : 1.5e-2,
+    compare(report, p, name + name_of(regime), hard ? 5e-2 : 1.5e-2,
             hard                     ? 2e-1
             : regime == Regime::fast ? 5e-2
                                      : 1.5e-2);
   }
-  check_packing(report, KernelTier::portable, GdnShape{2, 6, 128, 128, 4});
+  check_packing(report, tier, GdnShape{2, 6, 128, 128, 4});
+}
+
+int run(bool with_bench) {
+  Report report;
+  int major = 0;
+  require(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "device");
+  if (major == 9) check_fast(report, KernelTier::hopper);
+  check_fast(report, KernelTier::portable);
   check_refusal(report);
   {
     Problem p({1, 5, 0, 64, 65, 130}, GdnShape{2, 4, 16, 32, 4}, Regime::normal, 9);
@@ -492,7 +512,8 @@ int run(bool with_bench) {
     large.run(KernelTier::reference);
     compare(report, large, "reference 128", 6e-3, 6e-3);
   }
-  if (with_bench) bench();
+  if (with_bench && major == 9) bench(KernelTier::hopper);
+  if (with_bench) bench(KernelTier::portable);
   return report.finish("gdn_check");
 }
 
@@ -501,5 +522,8 @@ int run(bool with_bench) {
 
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
-  return mode == "--quick" ? tessera::check::run_quick() : tessera::check::run(mode == "--bench");
+  if (mode == "--quick") return tessera::check::run_quick(tessera::KernelTier::portable);
+  if (mode == "--quick-hopper") return tessera::check::run_quick(tessera::KernelTier::hopper);
+  if (mode == "--times") return tessera::check::bench(tessera::KernelTier::hopper), 0;
+  return tessera::check::run(mode == "--bench");
 }

@@ -1,0 +1,164 @@
+// Backward of the gated delta rule on Hopper, the serial half: gdn_bwd_state.cu with warpgroup products, one
+// block per (sequence, value head); gdn_chain_wgmma.cuh tells how the work is laid out. 195 KB of shared
+// memory. Reference: gdn_reference.cu; check: tests/native/cuda.
+#include "ops/gdn/gdn_chain_wgmma.cuh"
+#include "ops/gdn/gdn_kernels.h"
+
+namespace tessera::gdn {
+namespace {
+
+#ifdef TESSERA_WGMMA
+
+// Writes dB, given as left operands, and dV = beta dB; `values` is the tile it is turned in.
+__device__ __forceinline__ void store_db(const Walk<true>& walk, const Tile<kHalf>& values, int half,
+                                         const float* beta, const Gradients& out, const Chunk& chunk,
+                                         const Frag (&db)[4]) {
+  uint4 rows[4];
+  walk.turn_rows(rows, values, db);
+  const int row0 = walk.lane / 2;
+  const size_t at = (static_cast<size_t>(chunk.begin) + row0) * walk.args.values +
+                    static_cast<size_t>(walk.head) * kHead + half * kHalf +
+                    8 * (2 * walk.warp + walk.lane % 2);
+#pragma unroll
+  for (int part = 0; part < 4; ++part) {
+    const float b = beta[16 * part + row0];
+    uint4 v = rows[part];
+    v.x = scale_bf16(v.x, b, b);
+    v.y = scale_bf16(v.y, b, b);
+    v.z = scale_bf16(v.z, b, b);
+    v.w = scale_bf16(v.w, b, b);
+    if (16 * part + row0 < chunk.count) {
+      store_global16(out.db + at + 16 * part * walk.args.values, rows[part]);
+      store_global16(out.dv + at + 16 * part * walk.args.values, v);
+    }
+  }
+}
+
+// The columns of left operands times factor * e (* beta).
+__device__ __forceinline__ void scale_left(Frag (&out)[4], const Frag (&x)[4], const float* e,
+                                           const float* beta, float factor, int q4) {
+#pragma unroll
+  for (int ks = 0; ks < 4; ++ks) {
+#pragma unroll
+    for (int part = 0; part < 2; ++part) {
+      const int token = 16 * ks + 8 * part + 2 * q4;
+      float2 c = *reinterpret_cast<const float2*>(e + token);
+      c.x *= factor;
+      c.y *= factor;
+      if (beta) {
+        const float2 b = *reinterpret_cast<const float2*>(beta + token);
+        c.x *= b.x;
+        c.y *= b.y;
+      }
+      out[ks].r[2 * part] = scale_bf16(x[ks].r[2 * part], c.x, c.y);
+      out[ks].r[2 * part + 1] = scale_bf16(x[ks].r[2 * part + 1], c.x, c.y);
+    }
+  }
+}
+
+// The chain of 64 value columns.
+__device__ __forceinline__ void run_chain(const Walk<true>& walk, int half, const Gradients& out) {
+  const int q4 = walk.lane % 4, value0 = 16 * walk.warp;
+  float ds[16][4] = {};
+  Chunk next = walk.length() > 0 ? walk.args.chunk[walk.index(0)] : Chunk{};
+  for (int step = 0, stage = 0; step < walk.length(); ++step, stage = stage == 2 ? 0 : stage + 1) {
+    const Chunk chunk = next;
+    if (step + 1 < walk.length()) next = walk.args.chunk[walk.index(step + 1)];
+    walk.wait_full(stage);
+    const u32 base = walk.stage(stage);
+    const Tile<kHalf> values = walk.values(stage, half);
+
+    Frag left[8];
+    pack_state(left, ds);
+    const float carry = fast_exp(walk.g(stage)[kChunk - 1]);
+#pragma unroll
+    for (int n = 0; n < 16; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) ds[n][i] *= carry;
+    float du[8][4];
+    wgmma_fence(du);
+    wgmma_begin();
+    times_rows(du, left, base + Pipe::kK);
+    walk.store_state(out.ds, step, half, left);
+    Frag d_o[4], scaled[4];
+#pragma unroll
+    for (int ks = 0; ks < 4; ++ks) d_o[ks] = values.a_trans(value0, 16 * ks);
+    scale_left(scaled, d_o, walk.e(stage), nullptr, kQueryScale, q4);
+    wgmma_wait<0>();
+    wgmma_fence(du);
+    scale_tokens(du, walk.r(stage), 1.0f, q4);
+    wgmma_fence(du);
+    wgmma_fence(ds);
+    wgmma_begin();
+#pragma unroll
+    for (int ks = 0; ks < kChunk / 16; ++ks)
+      wgmma_registers_64<Major::mn>(du, d_o[ks], mn_major<kChunk>(base + Pipe::kP, ks), true);
+    wgmma_commit();
+    add_to_state(ds, scaled, base + Pipe::kQ);
+    wgmma_commit();
+    wgmma_wait<1>();
+    wgmma_fence(du);
+
+    Frag db_left[4];
+    {
+      Frag du_left[4];
+#pragma unroll
+      for (int ks = 0; ks < 4; ++ks) du_left[ks] = to_a_frag(du[2 * ks], du[2 * ks + 1]);
+      float db[8][4];
+      wgmma_fence(db);
+      wgmma_begin();
+#pragma unroll
+      for (int ks = 0; ks < kChunk / 16; ++ks)
+        wgmma_registers_64<Major::mn>(db, du_left[ks], mn_major<kChunk>(base + Pipe::kA, ks), ks > 0);
+      wgmma_commit();
+      wgmma_wait<0>();
+      wgmma_fence(db);
+      wgmma_fence(ds);
+#pragma unroll
+      for (int ks = 0; ks < 4; ++ks) db_left[ks] = to_a_frag(db[2 * ks], db[2 * ks + 1]);
+      scale_left(scaled, db_left, walk.e(stage), walk.beta(stage), -1.0f, q4);
+      wgmma_fence(ds);
+      wgmma_begin();
+      add_to_state(ds, scaled, base + Pipe::kK);
+      wgmma_commit();
+    }
+    store_db(walk, values, half, walk.beta(stage), out, chunk, db_left);
+    wgmma_wait<0>();
+    wgmma_fence(ds);
+    walk.leave(step, stage);
+  }
+  if (walk.thread == 0) bulk_wait_stores();
+}
+
+#endif
+
+__global__ void __launch_bounds__(Pipe::kThreads, 1)
+    gdn_bwd_state_wgmma_kernel(Args args, Gradients out, const bf16* d_o) {
+#ifdef TESSERA_WGMMA
+  extern __shared__ __align__(1024) unsigned char shared[];
+  Walk<true> walk(args, shared, args.seq_chunk[blockIdx.y]);
+  if (threadIdx.x < Pipe::kGroup) {
+    fewer_registers<Pipe::kPrepareRegisters>();
+    walk.prepare<false>(d_o + static_cast<size_t>(walk.head) * kHead, args.values);
+  } else {
+    more_registers<Pipe::kChainRegisters>();
+    run_chain(walk, threadIdx.x / Pipe::kGroup - 1, out);
+  }
+#else
+  __trap();  // this build has no code for sm_90a: gdn_cuda_tier() must not have chosen this
+#endif
+}
+
+}  // namespace
+
+void run_bwd_state_wgmma(const Args& args, const Gradients& out, const bf16* d_o, int num_seq,
+                         cudaStream_t stream) {
+  check_cuda(cudaFuncSetAttribute(gdn_bwd_state_wgmma_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  Pipe::kSharedBytes),
+             "gdn_bwd_state_wgmma");
+  gdn_bwd_state_wgmma_kernel<<<dim3(args.value_heads, num_seq), Pipe::kThreads, Pipe::kSharedBytes, stream>>>(
+      args, out, d_o);
+  check_launch("gdn_bwd_state_wgmma");
+}
+
+}  // namespace tessera::gdn

@@ -1,0 +1,258 @@
+// What the two serial kernels of the gated delta rule share on Hopper (gdn_fwd_wgmma.cu,
+// gdn_bwd_state_wgmma.cu).
+//
+// A block of three warpgroups owns a head and walks the chunks of a sequence. Warpgroup 0 prepares: it loads
+// tiles up to two chunks ahead and makes P and A from them. Warpgroups 1 and 2 run the chain for 64 value
+// columns each, transposed as in gdn_chain.cuh: a warp keeps [16 values, 128 key dims] of the state as
+// accumulators, left operands come from registers, right ones are tiles in shared memory. So a chunk's serial
+// path holds only what needs the state. Stages go round between the two sides through named barriers.
+#pragma once
+
+#include "ops/gdn/gdn_device.cuh"
+#include "ops/wgmma.cuh"
+
+namespace tessera::gdn {
+
+struct Pipe {
+  static constexpr int kThreads = 384, kGroup = 128, kStages = 3;
+  // Shared memory, in bytes. A stage: K, Q, rows of values [64 tokens, 128], A and P [64, 64].
+  static constexpr int kK = 0;
+  static constexpr int kQ = kK + kTileBytes;
+  static constexpr int kValues = kQ + kTileBytes;
+  static constexpr int kA = kValues + kTileBytes;
+  static constexpr int kP = kA + kChunk * kChunk * 2;
+  static constexpr int kStageBytes = kP + kChunk * kChunk * 2;
+  // Of each stage G, beta, e = exp(G_i) and r = exp(G_last - G_i).
+  static constexpr int kVectors = kStages * kStageBytes;
+  static constexpr int kVectorBytes = 4 * kChunk * 4;
+  // Of each half of the values, the state on its way out.
+  static constexpr int kImages = kVectors + kStages * kVectorBytes;
+  static constexpr int kSharedBytes = kImages + 2 * kStateHalfBytes;
+  static_assert(kSharedBytes <= 227 * 1024);
+  static constexpr int kPrepareRegisters = 88, kChainRegisters = 208;
+  static_assert(kPrepareRegisters + 2 * kChainRegisters <= 65536 / kGroup);
+
+  enum Barrier { kFull = 1, kEmpty = kFull + kStages, kPrepared = kEmpty + kStages, kImage };
+};
+
+#ifdef TESSERA_WGMMA
+
+// One block's walk. kReverse: from the last chunk to the first.
+template <bool kReverse>
+struct Walk {
+  const Args& args;
+  unsigned char* shared;
+  int head, thread, lane, warp;  // of the warpgroup
+  ChunkRange range;
+
+  __device__ Walk(const Args& args, unsigned char* shared, const ChunkRange& range)
+      : args(args),
+        shared(shared),
+        head(blockIdx.x),
+        thread(threadIdx.x % Pipe::kGroup),
+        lane(threadIdx.x % 32),
+        warp(thread / 32),
+        range(range) {}
+
+  __device__ int length() const { return range.end - range.begin; }
+  __device__ int index(int step) const { return kReverse ? range.end - 1 - step : range.begin + step; }
+  __device__ u32 stage(int s) const { return shared_address(shared) + s * Pipe::kStageBytes; }
+  __device__ float* g(int s) const {
+    return reinterpret_cast<float*>(shared + Pipe::kVectors + s * Pipe::kVectorBytes);
+  }
+  __device__ float* beta(int s) const { return g(s) + kChunk; }
+  __device__ float* e(int s) const { return g(s) + 2 * kChunk; }
+  __device__ float* r(int s) const { return g(s) + 3 * kChunk; }
+  __device__ Tile<kChunk> a(int s) const { return {stage(s) + Pipe::kA, lane}; }
+  __device__ Tile<kChunk> p(int s) const { return {stage(s) + Pipe::kP, lane}; }
+  __device__ Tile<kHalf> values(int s, int half) const {
+    return {stage(s) + Pipe::kValues + half * kHalfTileBytes, lane};
+  }
+
+  // Warpgroup 0: everything a chunk needs but the state. rows: [T, ..] with `stride`, at this head's columns;
+  // kScaled: the columns of A times beta.
+  template <bool kScaled>
+  __device__ void prepare(const bf16* rows, size_t stride) {
+    load(0, rows, stride);
+    load(1, rows, stride);
+    for (int step = 0, s = 0; step < length(); ++step, s = s == Pipe::kStages - 1 ? 0 : s + 1) {
+      copy_async_wait<1>();
+      fence_shared_for_wgmma();
+      named_barrier(Pipe::kPrepared, Pipe::kGroup);
+      float scores[8][4];
+      wgmma_fence(scores);
+      wgmma_begin();
+#pragma unroll
+      for (int ks = 0; ks < kHead / 16; ++ks)
+        wgmma_shared_64(scores, k_major<kChunk>(stage(s) + Pipe::kQ, ks),
+                        k_major<kChunk>(stage(s) + Pipe::kK, ks), ks > 0);
+      wgmma_commit();
+      make_a<kScaled>(s);
+      wgmma_wait<0>();
+      wgmma_fence(scores);
+      make_p(s, scores);
+      fence_shared_for_wgmma();
+      named_arrive(Pipe::kFull + s, Pipe::kThreads);
+      // The stage after next is that of the chunk before.
+      const int previous = s == 0 ? Pipe::kStages - 1 : s - 1;
+      if (step > 0 && step + 2 < length()) named_barrier(Pipe::kEmpty + previous, Pipe::kThreads);
+      load(step + 2, rows, stride);
+    }
+  }
+
+  // Warpgroups 1 and 2: before a chunk's tiles are used, after their last use.
+  __device__ void wait_full(int s) const { named_barrier(Pipe::kFull + s, Pipe::kThreads); }
+  __device__ void leave(int step, int s) const {
+    if (step + Pipe::kStages < length()) named_arrive(Pipe::kEmpty + s, Pipe::kThreads);
+  }
+
+  // Starts writing the state that enters (leaves, in reverse) a step's chunk, given as this warp's left
+  // operands: [2 halves of the values][128 key dims][64 values] as in the tiles of gdn_bwd_chunk_wgmma.cu.
+  __device__ void store_state(bf16* states, int step, int half, const Frag (&s)[8]) const {
+    const u32 image = shared_address(shared) + Pipe::kImages + half * kStateHalfBytes;
+    if (thread == 0) bulk_wait_stores();
+    named_barrier(Pipe::kImage + half, Pipe::kGroup);
+    const u32 at = transposed_at(image, 16 * warp, lane);
+#pragma unroll
+    for (int ks = 0; ks < 8; ++ks) store_transposed(at + 2048 * ks, s[ks]);
+    fence_shared_for_wgmma();
+    named_barrier(Pipe::kImage + half, Pipe::kGroup);
+    if (thread == 0) {
+      bulk_store(states + args.slot(index(step), head) * kHead * kHead + half * kHead * kHalf, image,
+                 kStateHalfBytes);
+    }
+  }
+
+  // Puts x (as left operands: rows values, columns tokens) into this warp's columns of `tile`, tokens being
+  // rows, and takes them back 16 bytes a lane: row 16 part + lane / 2, chunk 2 warp + lane % 2. No other warp
+  // reads those columns, so that no barrier is needed.
+  __device__ void turn_rows(uint4 (&rows)[4], const Tile<kHalf>& tile, const Frag (&x)[4]) const {
+    __syncwarp();
+    const u32 at = transposed_at(tile.base, 16 * warp, lane);
+#pragma unroll
+    for (int ks = 0; ks < 4; ++ks) store_transposed(at + 2048 * ks, x[ks]);
+    __syncwarp();
+#pragma unroll
+    for (int part = 0; part < 4; ++part) rows[part] = tile.load16(16 * part + lane / 2, 2 * warp + lane % 2);
+  }
+
+ private:
+  // Starts the copies of a step's tiles; commits even where there is nothing left to load.
+  __device__ void load(int step, const bf16* rows, size_t stride) {
+    thread = opaque(thread);  // addresses are computed anew rather than kept in registers
+    if (step < length()) {
+      const int at = index(step), key_head = head / args.group, s = step % Pipe::kStages;
+      const Chunk chunk = args.chunk[at];
+      const u32 to = stage(s);
+      load_panels<kChunk, kHead, Pipe::kGroup>(to + Pipe::kK, args.k_row(chunk.begin, key_head),
+                                               args.conv_dim, chunk.count, thread);
+      load_panels<kChunk, kHead, Pipe::kGroup>(to + Pipe::kQ, args.q_row(chunk.begin, key_head),
+                                               args.conv_dim, chunk.count, thread);
+      load_panels<kChunk, kHead, Pipe::kGroup>(to + Pipe::kValues, rows + chunk.begin * stride, stride,
+                                               chunk.count, thread);
+      const size_t slot = args.slot(at, head);
+      load_tile<kChunk, Pipe::kGroup>(a(s), args.ar + slot * kChunk * kChunk, kChunk, kChunk, thread);
+      if (thread < 32) {
+        const float* src = (thread < 16 ? args.g : args.beta) + slot * kChunk + (thread % 16) * 4;
+        copy_async16(shared_address(g(s)) + thread * 16, src);
+      }
+    }
+    copy_async_commit();
+  }
+
+  // A = D o Ar in place of Ar, with its columns times beta where kScaled; also the token vectors.
+  template <bool kScaled>
+  __device__ void make_a(int s) const {
+    const float* gates = g(s);
+    if (thread < kChunk) {
+      e(s)[thread] = fast_exp(gates[thread]);
+      r(s)[thread] = fast_exp(gates[kChunk - 1] - gates[thread]);
+    }
+    const int chunk8 = thread % 8;
+    const float4 g_low = *reinterpret_cast<const float4*>(gates + 8 * chunk8);
+    const float4 g_high = *reinterpret_cast<const float4*>(gates + 8 * chunk8 + 4);
+    float4 b_low = make_float4(1, 1, 1, 1), b_high = b_low;
+    if (kScaled) {
+      b_low = *reinterpret_cast<const float4*>(beta(s) + 8 * chunk8);
+      b_high = *reinterpret_cast<const float4*>(beta(s) + 8 * chunk8 + 4);
+    }
+    uint4 rows[4];
+    float gi[4];
+#pragma unroll
+    for (int part = 0; part < 4; ++part) {
+      rows[part] = a(s).load16(16 * part + thread / 8, chunk8);
+      gi[part] = gates[16 * part + thread / 8];
+    }
+#pragma unroll
+    for (int part = 0; part < 4; ++part) {
+      uint4& v = rows[part];
+      const float g = gi[part];
+      v.x = scale_bf16(v.x, decay(g, g_low.x) * b_low.x, decay(g, g_low.y) * b_low.y);
+      v.y = scale_bf16(v.y, decay(g, g_low.z) * b_low.z, decay(g, g_low.w) * b_low.w);
+      v.z = scale_bf16(v.z, decay(g, g_high.x) * b_high.x, decay(g, g_high.y) * b_high.y);
+      v.w = scale_bf16(v.w, decay(g, g_high.z) * b_high.z, decay(g, g_high.w) * b_high.w);
+    }
+#pragma unroll
+    for (int part = 0; part < 4; ++part) a(s).store16(16 * part + thread / 8, chunk8, rows[part]);
+  }
+
+  // P = s D o (Q K^T) from this warp's 16 rows of the products.
+  __device__ void make_p(int s, const float (&scores)[8][4]) const {
+    const float* gates = g(s);
+    const int row = 16 * warp + lane / 4;
+    const float gi[2] = {gates[row], gates[row + 8]};
+    u32 packed[8][2];
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+      const int j = 8 * n + lane % 4 * 2;
+      const float2 gj = *reinterpret_cast<const float2*>(gates + j);
+#pragma unroll
+      for (int side = 0; side < 2; ++side) {
+        const int i = row + 8 * side;
+        const float p0 = kQueryScale * masked_decay(i >= j, gi[side], gj.x) * scores[n][2 * side];
+        const float p1 = kQueryScale * masked_decay(i > j, gi[side], gj.y) * scores[n][2 * side + 1];
+        packed[n][side] = pack_bf16(p0, p1);
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+      p(s).store_pair(row, n, packed[n][0]);
+      p(s).store_pair(row + 8, n, packed[n][1]);
+    }
+  }
+};
+
+// A warp's [16 values, 128 key dims] as left operands of products over the key dims.
+__device__ __forceinline__ void pack_state(Frag (&left)[8], const float (&s)[16][4]) {
+#pragma unroll
+  for (int ks = 0; ks < 8; ++ks) left[ks] = to_a_frag(s[2 * ks], s[2 * ks + 1]);
+}
+
+// Issues out[values, 64 tokens] = left x^T, x [64 tokens, 128 key dims] as panels.
+__device__ __forceinline__ void times_rows(float (&out)[8][4], const Frag (&left)[8], u32 x) {
+#pragma unroll
+  for (int ks = 0; ks < kHead / 16; ++ks)
+    wgmma_registers_64<Major::k>(out, left[ks], k_major<kChunk>(x, ks), ks > 0);
+  wgmma_commit();
+}
+
+// Issues state[values, 128 key dims] += left[values, 64 tokens] x.
+__device__ __forceinline__ void add_to_state(float (&state)[16][4], const Frag (&left)[4], u32 x) {
+#pragma unroll
+  for (int ks = 0; ks < kChunk / 16; ++ks) wgmma_registers_128(state, left[ks], mn_major<kChunk>(x, ks));
+}
+
+// x[.., token] *= factor * scale[token]
+__device__ __forceinline__ void scale_tokens(float (&x)[8][4], const float* scale, float factor, int q4) {
+#pragma unroll
+  for (int n = 0; n < 8; ++n) {
+    const float2 c = *reinterpret_cast<const float2*>(scale + 8 * n + 2 * q4);
+    x[n][0] *= factor * c.x;
+    x[n][1] *= factor * c.y;
+    x[n][2] *= factor * c.x;
+    x[n][3] *= factor * c.y;
+  }
+}
+
+#endif
+}  // namespace tessera::gdn

@@ -1,0 +1,144 @@
+// Forward of the chunked gated delta rule on Hopper: gdn_fwd.cu with warpgroup products, one block per
+// (sequence, value head); gdn_chain_wgmma.cuh tells how the work is laid out. 195 KB of shared memory.
+// Reference: gdn_reference.cu; check: tests/native/cuda.
+#include "ops/gdn/gdn_chain_wgmma.cuh"
+#include "ops/gdn/gdn_kernels.h"
+
+namespace tessera::gdn {
+namespace {
+
+#ifdef TESSERA_WGMMA
+
+// X^T = (V - e (K S))^T as left operands, from y = (K S)^T and the tile of V.
+__device__ __forceinline__ void make_x(Frag (&x)[4], const float (&y)[8][4], const Tile<kHalf>& values,
+                                       const float* e, int value0, int q4) {
+#pragma unroll
+  for (int ks = 0; ks < 4; ++ks) {
+    const Frag v = values.a_trans(value0, 16 * ks);
+#pragma unroll
+    for (int part = 0; part < 2; ++part) {
+      const float2 c = *reinterpret_cast<const float2*>(e + 16 * ks + 8 * part + 2 * q4);
+      const float(&t)[4] = y[2 * ks + part];
+      const u32 low = v.r[2 * part], high = v.r[2 * part + 1];
+      x[ks].r[2 * part] = pack_bf16(low_float(low) - c.x * t[0], high_float(low) - c.y * t[1]);
+      x[ks].r[2 * part + 1] = pack_bf16(low_float(high) - c.x * t[2], high_float(high) - c.y * t[3]);
+    }
+  }
+}
+
+// The chain of 64 value columns.
+template <bool kSave>
+__device__ __forceinline__ void run_chain(const Walk<false>& walk, int half, bf16* o_out, bf16* state_out) {
+  const int lane = walk.lane, q4 = lane % 4, value0 = 16 * walk.warp;
+  const size_t column = static_cast<size_t>(walk.head) * kHead + half * kHalf;
+  float s[16][4] = {};
+  Chunk next = walk.length() > 0 ? walk.args.chunk[walk.index(0)] : Chunk{};
+  for (int step = 0, stage = 0; step < walk.length(); ++step, stage = stage == 2 ? 0 : stage + 1) {
+    const Chunk chunk = next;
+    if (step + 1 < walk.length()) next = walk.args.chunk[walk.index(step + 1)];
+    walk.wait_full(stage);
+    const u32 base = walk.stage(stage);
+    const Tile<kHalf> values = walk.values(stage, half);
+
+    Frag left[8];
+    pack_state(left, s);
+    const float carry = fast_exp(walk.g(stage)[kChunk - 1]);
+#pragma unroll
+    for (int n = 0; n < 16; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) s[n][i] *= carry;
+    float y[8][4], o[8][4];
+    wgmma_fence(y);
+    wgmma_fence(o);
+    wgmma_begin();
+    times_rows(y, left, base + Pipe::kK);
+    times_rows(o, left, base + Pipe::kQ);
+    if (kSave) walk.store_state(state_out, step, half, left);
+    wgmma_wait<1>();
+    wgmma_fence(y);
+
+    Frag u[4];
+    {
+      Frag x[4];
+      make_x(x, y, values, walk.e(stage), value0, q4);
+      float t[8][4];
+      wgmma_fence(t);
+      wgmma_begin();
+#pragma unroll
+      for (int ks = 0; ks < kChunk / 16; ++ks)
+        wgmma_registers_64<Major::k>(t, x[ks], k_major<kChunk>(base + Pipe::kA, ks), ks > 0);
+      wgmma_commit();
+      wgmma_wait<1>();
+      wgmma_fence(o);
+      scale_tokens(o, walk.e(stage), kQueryScale, q4);
+      wgmma_wait<0>();
+      wgmma_fence(t);
+#pragma unroll
+      for (int ks = 0; ks < 4; ++ks) u[ks] = to_a_frag(t[2 * ks], t[2 * ks + 1]);
+    }
+    Frag written[4];
+#pragma unroll
+    for (int ks = 0; ks < 4; ++ks) written[ks] = scale_columns(u[ks], walk.r(stage), 16 * ks, q4);
+    wgmma_fence(s);
+    wgmma_fence(o);
+    wgmma_begin();
+#pragma unroll
+    for (int ks = 0; ks < kChunk / 16; ++ks)
+      wgmma_registers_64<Major::k>(o, u[ks], k_major<kChunk>(base + Pipe::kP, ks), true);
+    wgmma_commit();
+    add_to_state(s, written, base + Pipe::kK);
+    wgmma_commit();
+    wgmma_wait<1>();
+    wgmma_fence(o);
+
+    uint4 rows[4];
+    {
+      Frag turned[4];
+#pragma unroll
+      for (int ks = 0; ks < 4; ++ks) turned[ks] = to_a_frag(o[2 * ks], o[2 * ks + 1]);
+      walk.turn_rows(rows, values, turned);
+    }
+    bf16* to = o_out + (static_cast<size_t>(chunk.begin) + lane / 2) * walk.args.values + column +
+               8 * (2 * walk.warp + lane % 2);
+#pragma unroll
+    for (int part = 0; part < 4; ++part) {
+      if (16 * part + lane / 2 < chunk.count) store_global16(to + 16 * part * walk.args.values, rows[part]);
+    }
+    wgmma_wait<0>();
+    wgmma_fence(s);
+    walk.leave(step, stage);
+  }
+  if (kSave && walk.thread == 0) bulk_wait_stores();
+}
+
+#endif
+
+template <bool kSave>
+__global__ void __launch_bounds__(Pipe::kThreads, 1)
+    gdn_fwd_wgmma_kernel(Args args, bf16* o_out, bf16* state_out) {
+#ifdef TESSERA_WGMMA
+  extern __shared__ __align__(1024) unsigned char shared[];
+  Walk<false> walk(args, shared, args.seq_chunk[blockIdx.y]);
+  if (threadIdx.x < Pipe::kGroup) {
+    fewer_registers<Pipe::kPrepareRegisters>();
+    walk.prepare<true>(args.v_row(0, walk.head), args.conv_dim);
+  } else {
+    more_registers<Pipe::kChainRegisters>();
+    run_chain<kSave>(walk, threadIdx.x / Pipe::kGroup - 1, o_out, state_out);
+  }
+#else
+  __trap();  // this build has no code for sm_90a: gdn_cuda_tier() must not have chosen this
+#endif
+}
+
+}  // namespace
+
+void run_fwd_wgmma(const Args& args, bf16* o, bf16* state, int num_seq, cudaStream_t stream) {
+  const auto kernel = state ? gdn_fwd_wgmma_kernel<true> : gdn_fwd_wgmma_kernel<false>;
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Pipe::kSharedBytes),
+             "gdn_fwd_wgmma");
+  kernel<<<dim3(args.value_heads, num_seq), Pipe::kThreads, Pipe::kSharedBytes, stream>>>(args, o, state);
+  check_launch("gdn_fwd_wgmma");
+}
+
+}  // namespace tessera::gdn
