@@ -1,7 +1,9 @@
 // Gradients of keys and values of packed causal attention on Hopper, D = 256: attention_bwd_dkv.cu with
 // warpgroup products. Warpgroup 0 computes P^T = exp(K q^T - lse) and dV, warpgroup 1 dP^T = V dO^T, dS^T
-// (with P^T handed over in bf16) and dK. Queries come in tiles of 64, double-buffered: 209 KB of shared
-// memory, one block an SM. Reference: attention_reference.cu; check: tests/native/cuda.
+// (with P^T handed over in bf16) and dK; each has the next tile's first product queued behind its second, so
+// that the matrix units work while the exponentials are taken. Warpgroup 2 loads: queries come in tiles of
+// 64, double-buffered. 209 KB of shared memory, one block an SM. Reference: attention_reference.cu; check:
+// tests/native/cuda.
 #include "ops/attention/attention_device.cuh"
 #include "ops/attention/attention_kernels.h"
 #include "ops/wgmma.cuh"
@@ -9,10 +11,12 @@
 namespace tessera::attention {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kGroup = 128, kThreads = 3 * kGroup;
 constexpr int kBlock = 64;  // keys of a block, and queries of a tile
 constexpr int kBlockBytes = kBlock * kHead * 2;
-constexpr int kExchangeBarrier = 1;
+enum Barrier { kFull = 1, kEmpty = kFull + 2, kExchanged = kEmpty + 2 };  // two of each, by stage
+constexpr int kLoadRegisters = 72, kProductRegisters = 216;
+static_assert(kLoadRegisters + 2 * kProductRegisters <= 65536 / kGroup);
 
 // Shared memory, in bytes: K, V, two stages of {q, dO}, two buffers of P^T, two of {lse, delta}.
 constexpr int kStages = 2 * kBlockBytes;
@@ -57,101 +61,168 @@ __device__ __forceinline__ void make_score_gradients(float (&x)[8][4], const uin
   }
 }
 
+// What a block works on: a kv head's keys of one chunk, against the queries of its heads from there on.
+struct Work {
+  const Args& args;
+  unsigned char* shared;
+  Chunk chunk;
+  int kv_head, end, tiles_a_head, num_tiles;
+
+  __device__ Work(const Args& args, unsigned char* shared)
+      : args(args), shared(shared), chunk(args.chunk[blockIdx.y]), kv_head(blockIdx.x) {
+    end = chunk.count == 0 ? 0 : args.cu[chunk.seq + 1];
+    tiles_a_head = chunk.count == 0 ? 0 : (end - chunk.begin + kBlock - 1) / kBlock;
+    num_tiles = tiles_a_head * args.group;
+  }
+  __device__ u32 at(int offset) const { return shared_address(shared) + offset; }
+  __device__ u32 queries(int stage) const { return at(kStages + stage * 2 * kBlockBytes); }
+  __device__ u32 gradients(int stage) const { return queries(stage) + kBlockBytes; }
+  __device__ const float* rows(int stage) const {  // lse, then delta
+    return reinterpret_cast<const float*>(shared + kRows) + stage * 2 * kBlock;
+  }
+};
+
+// Warpgroup 2: the queries of tile after tile, their gradients, lse and delta.
+__device__ __forceinline__ void load_tiles(const Work& work, const Gradients& out, const float* lse,
+                                           int thread) {
+  if (work.num_tiles == 0) return;
+  const Args& args = work.args;
+  const auto load = [&](int tile) {
+    if (tile < work.num_tiles) {
+      const int at_thread = opaque(thread), stage = tile & 1;
+      const int head = work.kv_head * args.group + tile / work.tiles_a_head;
+      const int first = work.chunk.begin + tile % work.tiles_a_head * kBlock, valid = work.end - first;
+      const size_t at = args.q_at(first, head);
+      load_panels<kBlock, kHead, kGroup>(work.queries(stage), args.q + at, args.q_at(1, 0), valid, at_thread);
+      load_panels<kBlock, kHead, kGroup>(work.gradients(stage), out.d_o + at, args.q_at(1, 0), valid,
+                                         at_thread);
+      const int row = at_thread % kBlock;
+      const bool ok = row < valid;
+      const float* src = at_thread < kBlock ? lse : out.delta;
+      copy_async4(work.at(kRows) + (stage * 2 * kBlock + at_thread) * 4,
+                  src + args.row_at(first + (ok ? row : 0), head), ok);
+    }
+    copy_async_commit();
+  };
+  load_panels<kBlock, kHead, kGroup>(work.at(0), args.k + args.k_at(work.chunk.begin, work.kv_head),
+                                     args.k_at(1, 0), work.chunk.count, thread);
+  load_panels<kBlock, kHead, kGroup>(work.at(kBlockBytes),
+                                     args.proj + args.v_at(work.chunk.begin, work.kv_head), args.proj_dim,
+                                     work.chunk.count, thread);
+  load(0);
+  load(1);
+  copy_async_wait<1>();
+  fence_shared_for_wgmma();
+  named_arrive(kFull, kThreads);
+  for (int tile = 1; tile < work.num_tiles; ++tile) {
+    copy_async_wait<0>();
+    fence_shared_for_wgmma();
+    named_arrive(kFull + (tile & 1), kThreads);
+    if (tile + 1 < work.num_tiles) {
+      named_barrier(kEmpty + ((tile + 1) & 1), kThreads);
+      load(tile + 1);
+    }
+  }
+}
+
+// Warpgroups 0 (dV) and 1 (dK): acc [64 keys, 256].
+template <bool kForValues>
+__device__ __forceinline__ void accumulate(const Work& work, int warp, int lane, float (&acc)[32][4]) {
+  const int q4 = lane % 4, key = 16 * warp + lane / 4;
+  float x[8][4];
+  const auto first_product = [&](int stage) {
+    const u32 mine = work.at(kForValues ? 0 : kBlockBytes),
+              theirs = kForValues ? work.queries(stage) : work.gradients(stage);
+    wgmma_begin();
+#pragma unroll
+    for (int ks = 0; ks < kHead / 16; ++ks)
+      wgmma_shared_64(x, k_major<kBlock>(mine, ks), k_major<kBlock>(theirs, ks), ks > 0);
+    wgmma_commit();
+  };
+  const auto second_product = [&](int tile) {
+    const int stage = tile & 1;
+    uint4* exchange =
+        reinterpret_cast<uint4*>(work.shared + kExchange + stage * kExchangeBytes) + warp * 4 * 32 + lane;
+    Frag left[4];
+    if (kForValues) {
+      make_probabilities(x, work.rows(stage), tile % work.tiles_a_head * kBlock + 2 * q4 - key, q4);
+#pragma unroll
+      for (int ks = 0; ks < 4; ++ks) {
+        left[ks] = to_a_frag(x[2 * ks], x[2 * ks + 1]);
+        exchange[32 * ks] = make_uint4(left[ks].r[0], left[ks].r[1], left[ks].r[2], left[ks].r[3]);
+      }
+      named_arrive(kExchanged + stage, 2 * kGroup);
+    } else {
+      named_barrier(kExchanged + stage, 2 * kGroup);
+      make_score_gradients(x, exchange, work.rows(stage) + kBlock, q4);
+#pragma unroll
+      for (int ks = 0; ks < 4; ++ks) left[ks] = to_a_frag(x[2 * ks], x[2 * ks + 1]);
+    }
+    const u32 right = kForValues ? work.gradients(stage) : work.queries(stage);
+    wgmma_fence(acc);
+    wgmma_begin();
+#pragma unroll
+    for (int ks = 0; ks < kBlock / 16; ++ks) wgmma_registers_256(acc, left[ks], mn_major<kBlock>(right, ks));
+    wgmma_commit();
+  };
+  if (work.num_tiles == 0) return;
+  named_barrier(kFull, kThreads);
+  first_product(0);
+  wgmma_wait<0>();
+  wgmma_fence(x);
+  for (int tile = 0; tile + 1 < work.num_tiles; ++tile) {
+    const int stage = tile & 1;
+    second_product(tile);
+    named_barrier(kFull + (stage ^ 1), kThreads);
+    first_product(stage ^ 1);
+    wgmma_wait<1>();
+    wgmma_fence(acc);
+    if (tile + 2 < work.num_tiles) named_arrive(kEmpty + stage, kThreads);
+    wgmma_wait<0>();
+    wgmma_fence(x);
+  }
+  second_product(work.num_tiles - 1);
+  wgmma_wait<0>();
+  wgmma_fence(acc);
+}
+
+// Writes acc * scale to rows of `dst`, `stride` elements apart.
+__device__ __forceinline__ void store_keys(bf16* dst, size_t stride, int key, int count, int q4, float scale,
+                                           const float (&acc)[32][4]) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    if (key + 8 * r >= count) continue;
+    bf16* row = dst + (key + 8 * r) * stride + 2 * q4;
+#pragma unroll
+    for (int n = 0; n < 32; ++n)
+      *reinterpret_cast<u32*>(row + 8 * n) = pack_bf16(acc[n][2 * r] * scale, acc[n][2 * r + 1] * scale);
+  }
+}
+
 #endif
 
 __global__ void __launch_bounds__(kThreads, 1)
     attention_bwd_dkv_wgmma_kernel(Args args, Gradients out, const float* lse) {
 #ifdef TESSERA_WGMMA
   extern __shared__ __align__(1024) unsigned char shared[];
-  const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, q4 = lane % 4;
-  const bool for_values = warp < 4;
-  const int key0 = 16 * (warp % 4);
-  const int kv_head = blockIdx.x;
-  const Chunk chunk = args.chunk[blockIdx.y];
-  if (chunk.count == 0) return;
-  const int end = args.cu[chunk.seq + 1];
-  const u32 base = shared_address(shared);
-  load_panels<kBlock, kHead, kThreads>(base, args.k + args.k_at(chunk.begin, kv_head), args.k_at(1, 0),
-                                       chunk.count, thread);
-  load_panels<kBlock, kHead, kThreads>(base + kBlockBytes, args.proj + args.v_at(chunk.begin, kv_head),
-                                       args.proj_dim, chunk.count, thread);
-
-  const int tiles_a_head = (end - chunk.begin + kBlock - 1) / kBlock;
-  const int num_tiles = tiles_a_head * args.group;
-  const auto load = [&](int tile, int stage) {
-    const int head = kv_head * args.group + tile / tiles_a_head;
-    const int first = chunk.begin + tile % tiles_a_head * kBlock, valid = end - first;
-    const size_t at = args.q_at(first, head);
-    const u32 to = base + kStages + stage * 2 * kBlockBytes;
-    load_panels<kBlock, kHead, kThreads>(to, args.q + at, args.q_at(1, 0), valid, thread);
-    load_panels<kBlock, kHead, kThreads>(to + kBlockBytes, out.d_o + at, args.q_at(1, 0), valid, thread);
-    if (thread < 2 * kBlock) {
-      const int row = thread % kBlock;
-      const bool ok = row < valid;
-      const float* src = thread < kBlock ? lse : out.delta;
-      copy_async4(base + kRows + (stage * 2 * kBlock + thread) * 4,
-                  src + args.row_at(first + (ok ? row : 0), head), ok);
-    }
-    copy_async_commit();
-  };
-
-  float acc[32][4] = {};
-  load(0, 0);
-  for (int tile = 0; tile < num_tiles; ++tile) {
-    const int stage = tile & 1;
-    copy_async_wait<0>();
-    fence_shared_for_wgmma();
-    __syncthreads();
-    if (tile + 1 < num_tiles) load(tile + 1, stage ^ 1);
-    const u32 q = base + kStages + stage * 2 * kBlockBytes, d_o = q + kBlockBytes;
-    const float* rows = reinterpret_cast<const float*>(shared + kRows) + stage * 2 * kBlock;
-    uint4* exchange =
-        reinterpret_cast<uint4*>(shared + kExchange + stage * kExchangeBytes) + (warp % 4) * 4 * 32 + lane;
-    const u32 mine = for_values ? base : base + kBlockBytes, theirs = for_values ? q : d_o;
-    float x[8][4];
-    wgmma_fence(x);
-    wgmma_begin();
-#pragma unroll
-    for (int ks = 0; ks < kHead / 16; ++ks)
-      wgmma_shared_64(x, k_major<kBlock>(mine, ks), k_major<kBlock>(theirs, ks), ks > 0);
-    wgmma_commit();
-    wgmma_wait<0>();
-    wgmma_fence(x);
-    Frag left[4];
-    if (for_values) {
-      make_probabilities(x, rows, tile % tiles_a_head * kBlock + 2 * q4 - (key0 + lane / 4), q4);
-#pragma unroll
-      for (int ks = 0; ks < 4; ++ks) {
-        left[ks] = to_a_frag(x[2 * ks], x[2 * ks + 1]);
-        exchange[32 * ks] = make_uint4(left[ks].r[0], left[ks].r[1], left[ks].r[2], left[ks].r[3]);
-      }
-      asm volatile("bar.arrive %0, %1;" ::"n"(kExchangeBarrier), "n"(kThreads) : "memory");
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = __shfl_sync(0xffffffffu, warp / 4, 0);
+  const Work work(args, shared);
+  if (group == 2) {
+    fewer_registers<kLoadRegisters>();
+    load_tiles(work, out, lse, threadIdx.x % kGroup);
+  } else {
+    more_registers<kProductRegisters>();
+    const int key = 16 * (warp % 4) + lane / 4;
+    float acc[32][4] = {};
+    if (group == 0) {
+      accumulate<true>(work, warp % 4, lane, acc);
+      store_keys(out.dproj + args.v_at(work.chunk.begin, work.kv_head), args.proj_dim, key, work.chunk.count,
+                 lane % 4, 1.0f, acc);
     } else {
-      named_barrier(kExchangeBarrier, kThreads);
-      make_score_gradients(x, exchange, rows + kBlock, q4);
-#pragma unroll
-      for (int ks = 0; ks < 4; ++ks) left[ks] = to_a_frag(x[2 * ks], x[2 * ks + 1]);
+      accumulate<false>(work, warp % 4, lane, acc);
+      store_keys(out.dk + args.k_at(work.chunk.begin, work.kv_head), args.k_at(1, 0), key, work.chunk.count,
+                 lane % 4, kScale, acc);
     }
-    const u32 right = for_values ? d_o : q;
-    wgmma_fence(acc);
-    wgmma_begin();
-#pragma unroll
-    for (int ks = 0; ks < kBlock / 16; ++ks) wgmma_registers_256(acc, left[ks], mn_major<kBlock>(right, ks));
-    wgmma_commit();
-    wgmma_wait<0>();
-    wgmma_fence(acc);
-  }
-
-  const float scale = for_values ? 1.0f : kScale;
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const int row = key0 + lane / 4 + 8 * r, token = chunk.begin + row;
-    if (row >= chunk.count) continue;
-    bf16* dst =
-        (for_values ? out.dproj + args.v_at(token, kv_head) : out.dk + args.k_at(token, kv_head)) + 2 * q4;
-#pragma unroll
-    for (int n = 0; n < 32; ++n)
-      *reinterpret_cast<u32*>(dst + 8 * n) = pack_bf16(acc[n][2 * r] * scale, acc[n][2 * r + 1] * scale);
   }
 #else
   __trap();  // this build has no code for sm_90a: attention_cuda_tier() must not have chosen this
