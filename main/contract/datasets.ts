@@ -102,6 +102,22 @@ export const rowSample = z.object({
 });
 export type RowSample = z.infer<typeof rowSample>;
 
+/** The first rows of files, as they were recognised; a problem says why a row cannot be used. */
+export const filePreview = z.object({
+  rows: z.array(
+    z.object({
+      ...place,
+      format: z.string().optional(),
+      prompt: z.string().optional(),
+      answer: z.string().optional(),
+      problem: z.string().optional(),
+    }),
+  ),
+  isAll: z.boolean(),
+});
+export type FilePreview = z.infer<typeof filePreview>;
+export type PreviewedRow = FilePreview['rows'][number];
+
 /** A row of the grid: its size, and how what is read and what is learned begin. */
 export const rowPreview = z.object({
   ...at,
@@ -213,6 +229,11 @@ export const datasetChannels = {
       count: count.max(1000).default(200),
     }),
     result: rowSample,
+  }),
+  /** The first rows of files, within a second, whether or not they are being imported. */
+  'datasets:preview': call({
+    args: z.object({ paths: z.array(z.string()).min(1), ...mapping, count: count.max(1000).default(500) }),
+    result: filePreview,
   }),
   /** Examples that hold a text, whatever the case of its letters, in order, as they are found. */
   'datasets:search': stream({

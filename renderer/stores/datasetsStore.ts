@@ -36,6 +36,8 @@ export const useDatasetsStore = defineStore('datasets', () => {
   const error = shallowRef<unknown>();
   const imports = ref<GoingImport[]>([]);
   const newest = ref<string>();
+  /** The import whose first rows are looked at. */
+  const watched = ref<number>();
   const aborts = new Map<number, AbortController>();
   let nextKey = 1;
 
@@ -73,6 +75,7 @@ export const useDatasetsStore = defineStore('datasets', () => {
     const abort = new AbortController();
     aborts.set(key, abort);
     imports.value = [...imports.value, { key, name: nameOf(paths), paths, bytes: 0 }];
+    watched.value = key;
     const samples: Sample[] = [];
     if (!paths.some((path) => path === 'bundled')) recognise(key, paths).catch(() => undefined);
     try {
@@ -137,6 +140,7 @@ export const useDatasetsStore = defineStore('datasets', () => {
     imports,
     /** The dataset that was imported last. */
     newest,
+    watched,
     reload,
     importFiles,
     /** Ends an import, or takes away one that failed. */

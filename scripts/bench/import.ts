@@ -1,8 +1,8 @@
 /**
  * Times an import, and its parts alone in the same run: `import.ts FILE --model DIR`. Prints one JSON object: rows,
  * tokens, seconds, processor seconds of all threads, the tokenizer library alone, the share of its speed that the
- * import reaches (by the clock, and by processor seconds, which other work on the machine disturbs less), peak memory,
- * and how busy the machine was.
+ * import reaches (by the clock, and by processor seconds, which other work on the machine disturbs less), peak memory, times of
+ * reopening, jumping and searching, and how busy the machine was.
  */
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
@@ -10,10 +10,14 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Tokenizer } from 'tokenizers';
 import { TokenCache } from '../../main/core/datasets/cache/tokenCache.ts';
+import { previewRows } from '../../main/core/datasets/browse.ts';
 import { runInThread } from '../../main/core/datasets/importThread.ts';
 import { bundled } from '../../main/core/bundled.ts';
 import { defaultReadOptions, defaultTokenOptions } from '../../main/core/datasets/options.ts';
 import { hashFile } from '../../main/core/datasets/readers/source.ts';
+import { searchExamples } from '../../main/core/datasets/searchExamples.ts';
+import { openTokenTable } from '../../main/core/datasets/tokenise/tokenTable.ts';
+import { Random } from '../../main/core/random.ts';
 
 const { positionals, values } = parseArgs({ allowPositionals: true, options: { model: { type: 'string' } } });
 const [path] = positionals;
@@ -22,6 +26,7 @@ const modelDir = values.model ?? bundled().model;
 const home = mkdtempSync(join(tmpdir(), 'tessera-bench-'));
 const cacheDir = join(home, 'cache');
 
+const round = (value: number, digits = 0) => Number(value.toFixed(digits));
 const loadBefore = loadavg()[0] ?? 0;
 const startedAtMs = performance.now();
 const stats = statSync(path);
@@ -45,9 +50,9 @@ const seconds = (performance.now() - startedAtMs) / 1000;
 const peakMemoryMb = Math.round(process.resourceUsage().maxRSS / 1024);
 const { examples, tokens, supervisedTokens } = manifest;
 
+const reading = await timeReading();
 const alone = await timeTokenizer();
 const tokensPerSecond = tokens / seconds;
-const round = (value: number, digits = 0) => Number(value.toFixed(digits));
 process.stdout.write(
   `${JSON.stringify({
     rows: examples,
@@ -65,6 +70,7 @@ process.stdout.write(
     shareByCpuSeconds: round(tokens / cpuSeconds / alone.perCpuSecond, 3),
     peakMemoryMb,
     cacheBytes: manifest.sizeBytes,
+    ...reading,
     loadBefore: round(loadBefore, 1),
     loadAfter: round(loadavg()[0] ?? 0, 1),
   })}\n`,
@@ -74,6 +80,48 @@ rmSync(home, { recursive: true });
 function cpuSecondsSince(start: NodeJS.CpuUsage): number {
   const { user, system } = process.cpuUsage(start);
   return (user + system) / 1e6;
+}
+
+/** Milliseconds to open the cache, to read 50 rows anywhere (median and worst of 200), to search a word in all rows. */
+async function timeReading() {
+  const table = openTokenTable(join(modelDir, 'tokenizer.json'));
+  let begin = performance.now();
+  const lap = () => {
+    const ms = performance.now() - begin;
+    begin = performance.now();
+    return ms;
+  };
+  const cache = new TokenCache(cacheDir);
+  cache.lengths();
+  const reopenMs = lap();
+  const random = new Random(3);
+  const jumps = Array.from({ length: 200 }, () => {
+    const from = random.below(Math.max(1, examples - 50));
+    previewRows(
+      cache,
+      table,
+      Array.from({ length: Math.min(50, examples) }, (_, i) => from + i),
+    );
+    return lap();
+  }).sort((a, b) => a - b);
+  const search = async (text: string) => {
+    lap();
+    let firstMs = 0;
+    let matches = 0;
+    const count = (found: { matches: number[] }) => {
+      if (found.matches.length > 0 && matches === 0) firstMs = performance.now() - begin;
+      matches += found.matches.length;
+    };
+    await searchExamples(cache, table, text, count, new AbortController().signal);
+    return { text, matches, firstMs: round(firstMs), ms: round(lap()) };
+  };
+  const searches = [await search('overmountain'), await search('the'), await search('École')];
+  cache.close();
+  return {
+    reopenMs: round(reopenMs, 1),
+    jumpMs: { median: round(jumps[100] ?? 0, 1), worst: round(jumps[199] ?? 0, 1) },
+    searches,
+  };
 }
 
 /** Encodes the texts of up to 5,000 of the same rows, nothing else: what the library does alone. */

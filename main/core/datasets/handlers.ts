@@ -12,6 +12,7 @@ import { defaultLimits, type DataFormat } from './readers/rows.ts';
 import { formatByExtension } from './readers/sniff.ts';
 import { viewRows } from './rowView.ts';
 import { rowFormats, type RowFormat } from './schema/mapping.ts';
+import { previewFiles } from './previewFiles.ts';
 import { sampleRows } from './sampleRows.ts';
 import { searchExamples } from './searchExamples.ts';
 import { itemJson, readSourceItem, traceTokens } from './sourceRow.ts';
@@ -104,6 +105,10 @@ export function datasetHandlers(datasets: Datasets): Handlers<typeof datasetChan
           : toRequest({ ...plainImport, paths: source.paths });
       const read = { ...base.read, mapping: { columns, roles } };
       return sampleRows({ ...base, read, count }, call.signal);
+    },
+    'datasets:preview': ({ paths, columns, roles, count }, call) => {
+      const { read } = toRequest({ ...plainImport, paths, columns, roles });
+      return previewFiles(paths, read, count, call.signal);
     },
     'datasets:search': async ({ id, text }, emit, signal) => {
       const call = { signal, progress: () => undefined };

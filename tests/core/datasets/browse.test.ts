@@ -160,3 +160,33 @@ describe('a sample of rows', () => {
     expect(learned).toEqual(['Hello World<|im_end|>']);
   });
 });
+
+describe('the first rows of a file', () => {
+  it('are there within a second, problems among them, before anything is imported', async () => {
+    const handlers = datasetHandlers((await openDatasets()).datasets);
+    const chat = (i: number) =>
+      `{"messages":[{"role":"user","content":"q ${String(i)}"},{"role":"assistant","content":"a"}]}`;
+    const rows = Array.from({ length: 60_000 }, (_, i) => (i === 2 ? '{"text":' : chat(i)));
+    const folder = writeFiles({
+      'rows.jsonl': `${rows.join('\n')}\n`,
+      'few.csv': 'prompt,completion\nx,y\n',
+    });
+    const look = (name: string) =>
+      handlers['datasets:preview'](
+        { paths: [join(folder, name)], columns: {}, roles: {}, count: 500 },
+        call(),
+      );
+    const startedMs = performance.now();
+    const many = await look('rows.jsonl');
+    expect(performance.now() - startedMs).toBeLessThan(1000);
+    expect(many.isAll).toBe(false);
+    expect(many.rows).toHaveLength(500);
+    expect(many.rows[0]).toMatchObject({ line: 1, format: 'messages', prompt: 'q 0', answer: 'a' });
+    expect(many.rows[2]).toMatchObject({ line: 3, problem: expect.stringContaining('no JSON') as string });
+    expect(await look('few.csv')).toMatchObject({
+      isAll: true,
+      rows: [{ line: 2, format: 'completion', prompt: 'x', answer: 'y' }],
+    });
+    await expect(look('none.jsonl')).rejects.toThrow('none.jsonl');
+  });
+});

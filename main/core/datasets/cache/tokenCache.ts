@@ -122,8 +122,13 @@ export class TokenCache {
       const shard = this.shard(index);
       yield {
         offsets: Array.from(shard.read('offsets', 'I64'), Number),
-        ids: shard.read('input_ids', 'I32'),
-        supervised: shard.read('supervised', 'U8'),
+        // Whole shards are large: each array is read when it is asked for.
+        get ids() {
+          return shard.read('input_ids', 'I32');
+        },
+        get supervised() {
+          return shard.read('supervised', 'U8');
+        },
       };
     }
   }

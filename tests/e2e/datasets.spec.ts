@@ -1,0 +1,120 @@
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Page } from '@playwright/test';
+import { expect, show, test, untilReady } from './fixture.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'tessera-drop-'));
+
+/** Drops files of this machine into the middle of the window, as a file manager would. */
+async function drop(page: Page, files: string[]): Promise<void> {
+  const cdp = await page.context().newCDPSession(page);
+  const data = { items: [], files, dragOperationsMask: 1 };
+  for (const type of ['dragEnter', 'dragOver', 'drop'] as const) {
+    await cdp.send('Input.dispatchDragEvent', { type, x: 500, y: 400, data });
+  }
+  await cdp.detach();
+}
+
+const chat = (question: string, answer: string) =>
+  JSON.stringify({
+    messages: [
+      { role: 'user', content: question },
+      { role: 'assistant', content: answer },
+    ],
+  });
+
+test('a dropped file shows its first rows at once, then all of them, its problems by line', async ({
+  open,
+}) => {
+  const path = join(folder, 'ein Name mit "Zeichen" 🚲.jsonl');
+  const rows = Array.from({ length: 12_000 }, (_, i) =>
+    chat(
+      `Question ${String(i + 1)}? ${'more words '.repeat(20)}`,
+      `Answer ${String(i + 1)}. ${'and so on '.repeat(40)}`,
+    ),
+  );
+  rows.splice(2, 1, '{"messages":', '', '{"messages":[]}');
+  writeFileSync(path, `${rows.join('\n')}\n`);
+  const { page } = await open();
+  await untilReady(page);
+  await show(page, '/datasets');
+  await drop(page, [path]);
+
+  const first = page.getByRole('grid', { name: 'First rows' });
+  await expect(first.getByRole('row').first()).toContainText('Question 1?');
+  await expect(first.getByRole('row').nth(2)).toContainText('no JSON');
+  await expect(page.getByText('The first 500 rows')).toBeVisible();
+  await expect(page.getByText('2 cannot be used')).toBeVisible();
+
+  const grid = page.getByRole('grid', { name: 'Rows', exact: true });
+  await expect(grid).toHaveAttribute('aria-rowcount', '11999', { timeout: 120_000 });
+  await expect(grid.getByRole('row').nth(2)).toContainText('Question 4?');
+  await page.getByRole('link', { name: /Problems/ }).click();
+  await expect(page.getByTitle("'messages' is an empty list")).toBeVisible();
+  await page.getByRole('link', { name: /As the model sees it/ }).click();
+  await expect(page.locator('main, section').filter({ hasText: '<|im_start|>' }).first()).toBeVisible();
+});
+
+test('several files and a folder are one dataset; what cannot be read is named', async ({ open }) => {
+  const sub = join(folder, 'sub');
+  mkdirSync(sub, { recursive: true });
+  writeFileSync(join(sub, 'a.csv'), 'prompt,completion\n"a\nb",c\n');
+  writeFileSync(join(folder, 'b.txt'), 'a text');
+  writeFileSync(join(folder, 'c.zip'), 'PK\u0003\u0004nothing');
+  const { page } = await open();
+  await untilReady(page);
+  await show(page, '/datasets');
+  await drop(page, [sub, join(folder, 'b.txt')]);
+  const grid = page.getByRole('grid', { name: 'Rows', exact: true });
+  await expect(grid).toHaveAttribute('aria-rowcount', '2', { timeout: 60_000 });
+  await drop(page, [join(folder, 'c.zip')]);
+  await expect(page.getByRole('alert').filter({ hasText: 'zip archive' })).toBeVisible({ timeout: 60_000 });
+});
+
+test.setTimeout(300_000);
+test('200,000 rows scroll without a frame of more work than a sixtieth of a second', async ({ open }) => {
+  const path = join(folder, 'many.jsonl');
+  const rows = Array.from({ length: 200_000 }, (_, i) => `{"text":"row ${String(i + 1)} of a long list"}`);
+  writeFileSync(path, `${rows.join('\n')}\n`);
+  const { page } = await open();
+  await untilReady(page);
+  await show(page, '/datasets');
+  await drop(page, [path]);
+  const grid = page.getByRole('grid', { name: 'Rows', exact: true });
+  await expect(grid).toHaveAttribute('aria-rowcount', '200000', { timeout: 240_000 });
+  await expect(grid.getByRole('row').first()).toContainText('row 1 of a long list');
+
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send('Performance.enable');
+  const busySeconds = async () =>
+    (await cdp.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'ThreadTime')?.value ??
+    0;
+  const before = await busySeconds();
+  const frames = await grid.evaluate(async (scroller) => {
+    let count = 0;
+    for (const end = performance.now() + 4000; performance.now() < end; count++) {
+      await new Promise(requestAnimationFrame);
+      scroller.scrollTop += 360;
+    }
+    return count;
+  });
+  const busyMs = (1000 * ((await busySeconds()) - before)) / frames;
+  test
+    .info()
+    .annotations.push({
+      type: 'scroll',
+      description: `${String(frames / 4)} frames/s, ${busyMs.toFixed(1)} ms of work a frame`,
+    });
+  process.stdout.write(`scroll: ${String(frames / 4)} frames/s, ${busyMs.toFixed(1)} ms of work a frame\n`);
+  expect(busyMs).toBeLessThan(1000 / 60);
+
+  await page.getByLabel('Go to row').fill('150,000');
+  await page.keyboard.press('Enter');
+  await expect(grid.getByRole('row', { name: /row 150000 of a long list/ })).toBeVisible();
+  await page.keyboard.press('ArrowDown');
+  await expect(grid.getByRole('row', { selected: true })).toContainText('row 150001');
+  await page.keyboard.press('/');
+  await page.keyboard.type('ROW 199999 OF');
+  await expect(page.getByRole('status').filter({ hasText: '1 row' })).toBeVisible({ timeout: 30_000 });
+});
