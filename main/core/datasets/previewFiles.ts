@@ -11,10 +11,12 @@ import { isStr, textOf } from './template/taggedString.ts';
 import { toExample } from './toExample.ts';
 
 const shownChars = 240;
+const enoughMs = 700;
+const maxMs = 5000;
 
 /**
- * The first rows of files as they were recognised, long before an import of them is over: no model is needed. What
- * takes longer than `maxMs` (a first line of a gigabyte) ends the look with what was found by then.
+ * The first rows of files as they were recognised, long before an import of them is over: no model is needed. A
+ * look that takes long ends with what was found by then, at the latest after five seconds (a first line of a gigabyte).
  * @throws {TesseraError} naming a file or folder that cannot be read
  */
 export async function previewFiles(
@@ -22,9 +24,9 @@ export async function previewFiles(
   read: ReadOptions,
   count: number,
   signal: AbortSignal,
-  maxMs = 800,
 ): Promise<FilePreview> {
   const rows: PreviewedRow[] = [];
+  const startedMs = performance.now();
   const timeout = AbortSignal.timeout(maxMs);
   const either = AbortSignal.any([signal, timeout]);
   try {
@@ -32,7 +34,7 @@ export async function previewFiles(
       try {
         for await (const item of itemsOf(file, read, either)) {
           rows.push(preview(file, item, read));
-          if (rows.length >= count) return { rows, isAll: false };
+          if (rows.length >= count || performance.now() - startedMs > enoughMs) return { rows, isAll: false };
         }
       } catch (error) {
         if (!(error instanceof UnreadableFileError)) throw describeFileError(error, file);
