@@ -12,7 +12,7 @@
 namespace tessera::gdn {
 namespace {
 
-constexpr int kThreads = 256, kGroup = 128, kWarps = kThreads / 32;
+constexpr int kThreads = 256, kWarps = kThreads / 32;
 
 // Shared memory, in bytes.
 constexpr int kK = 0;
@@ -27,6 +27,8 @@ constexpr int kSharedBytes = kBarrier + 8;
 static_assert(2 * (kSharedBytes + 1024) <= 228 * 1024);
 
 #ifdef TESSERA_WGMMA
+
+constexpr int kGroup = 128;
 
 // Sums over the columns of a token's row that one thread has seen.
 struct RowSums {
