@@ -3,6 +3,17 @@ import { useThemeStore } from '../stores/themeStore.ts';
 import { echarts, type Chart, type ChartOption } from './echarts.ts';
 
 const redrawIntervalMs = 100;
+const slowestMs = 500;
+/** What drawing may take of the page's thread, all charts together. */
+const drawingShare = 0.3;
+/** What each chart's drawing took of late, in milliseconds. */
+const costs = new Map<symbol, number>();
+
+function paceMs(): number {
+  let sum = 0;
+  for (const cost of costs.values()) sum += cost;
+  return Math.min(slowestMs, Math.max(redrawIntervalMs, sum / drawingShare));
+}
 const minBrushPx = 6;
 
 export interface ChartOptions {
@@ -18,7 +29,8 @@ const zoomSettleMs = 200;
 
 /**
  * Keeps a chart on `element` showing what `option` returns. Reactive sources that `option` reads redraw it, at most
- * ten times a second, however often they change; so does a change of theme or size.
+ * ten times a second and less often where drawing is slow, however often they change; so does a change of theme or
+ * size.
  */
 export function useChart(
   element: Ref<HTMLElement | undefined>,
@@ -26,6 +38,7 @@ export function useChart(
   options: ChartOptions = {},
 ): void {
   const theme = useThemeStore();
+  const key = Symbol('chart');
   let chart: Chart | undefined;
   let observer: ResizeObserver | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -37,8 +50,11 @@ export function useChart(
     () => {
       timer = undefined;
       drawnAtMs = performance.now();
-      const { shown } = theme;
-      if (shown !== undefined) chart?.setOption(option(), { replaceMerge: ['series'], lazyUpdate: false });
+      // The theme is read too: its change draws anew, in the tokens' other values.
+      const [shown] = [option(), theme.shown];
+      chart?.setOption(shown, { replaceMerge: ['series'], lazyUpdate: false });
+      const cost = performance.now() - drawnAtMs;
+      costs.set(key, 0.7 * (costs.get(key) ?? cost) + 0.3 * cost);
     },
     {
       scheduler: () => {
@@ -47,7 +63,7 @@ export function useChart(
     },
   );
   const redraw = () => {
-    timer ??= setTimeout(draw, Math.max(0, redrawIntervalMs - (performance.now() - drawnAtMs)));
+    timer ??= setTimeout(draw, Math.max(0, paceMs() - (performance.now() - drawnAtMs)));
   };
 
   onMounted(() => {
@@ -115,6 +131,7 @@ export function useChart(
     host.addEventListener('dblclick', () => chart?.dispatchAction({ type: 'dataZoom', start: 0, end: 100 }));
   }
   onBeforeUnmount(() => {
+    costs.delete(key);
     stop(draw);
     clearTimeout(timer);
     clearTimeout(zoomTimer);

@@ -1,0 +1,236 @@
+/**
+ * A live run at a rate no engine reaches, drawn in the real window: `live.ts [--seconds 225] [--real 20]`.
+ *
+ * The core of this bench is the real one (handlers, database, recorder, socket) but for where its steps come from. First
+ * the asked rate, 1,000 points a second over the charts' series: redraws a second of the busiest chart, processor share
+ * of page and graphics. Then 1,000 steps a second for --seconds, which passes 30 minutes' worth of points in 225 s: memory
+ * of the page after a collection, sampled all along. Prints one JSON object; exit code 1 where a limit is passed.
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { loadavg, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { _electron, type ElectronApplication, type Page } from '@playwright/test';
+import { openDatabase } from '../../db/connection.ts';
+import { runQueries } from '../../db/queries/runs.ts';
+import { seriesQueries } from '../../db/queries/series.ts';
+import { untilAborted } from '../../main/contract/channel.ts';
+import { contract } from '../../main/contract/index.ts';
+import { runMetrics, type RunUpdate } from '../../main/contract/runs.ts';
+import { serve } from '../../main/contract/server.ts';
+import { createWork } from '../../main/core/context.ts';
+import { createHandlers } from '../../main/core/handlers.ts';
+import { openHome } from '../../main/core/home.ts';
+import { socketPort } from '../../main/core/ports.ts';
+import { checkRecipe } from '../../main/core/runs/recipe.ts';
+import { RunRecorder } from '../../main/core/runs/recorder.ts';
+
+const { values } = parseArgs({
+  options: { seconds: { type: 'string', default: '225' }, real: { type: 'string', default: '20' } },
+});
+const limits = { redrawsPerSecond: 10.5, cores: 0.5, growthShare: 0.1 };
+const program = process.env.TESSERA_ELECTRON_PROGRAM;
+if (program === undefined) throw new Error('TESSERA_ELECTRON_PROGRAM names no Electron');
+const home = openHome(mkdtempSync(join(tmpdir(), 'tessera-live-')));
+const runId = 'live';
+const plannedSteps = 10_000_000;
+
+const db = await openDatabase(home.database);
+const log = () => undefined;
+const handlers = createHandlers({ home, db, log, work: createWork(log), onClose: log });
+const runs = runQueries(db);
+runs.insert({
+  id: runId,
+  kind: 'train',
+  folder: join(home.runs, runId),
+  name: 'live',
+  createdAtMs: Date.now(),
+  recipe: JSON.stringify(checkRecipe({ model: 'bundled', dataset: 'bundled', name: 'live' })),
+  hashes: JSON.stringify({ recipe: '', dataset: '', cache: '', plan: '', model: '' }),
+  codeVersion: null,
+  plan: JSON.stringify({
+    ...{
+      strategy: 'best-fit',
+      budget: 2048,
+      examples: 1000,
+      evalExamples: 0,
+      bins: 100,
+      steps: plannedSteps,
+    },
+    ...{ tokens: 200_000, positions: 204_800, fill: 0.98 },
+    dropped: { overlong: 0, nothingToLearn: 0 },
+    truncated: { examples: 0, tokens: 0 },
+  }),
+  preflight: JSON.stringify({ ok: true, items: [], steps: plannedSteps, memory: {}, seconds: 1 }),
+  plannedSteps,
+});
+runs.update(runId, { device: 'cpu', status: 'running', startedAtMs: Date.now() });
+
+const listeners = new Set<(update: RunUpdate) => void>();
+const watched: typeof handlers = {
+  ...handlers,
+  'runs:watch': async (_args, emit, signal) => {
+    listeners.add(emit);
+    await untilAborted(signal);
+    listeners.delete(emit);
+  },
+};
+const server = createServer((socket) => {
+  serve(contract, watched, socketPort(socket));
+});
+await new Promise<void>((resolve) => server.listen(home.socket, resolve));
+
+const recorder = new RunRecorder(runId, runs, seriesQueries(db), { onFlush: log });
+let step = 0;
+/** Steps as they would come, in the rhythm of a timer; resolves after `seconds`. */
+async function train(stepsPerSecond: number, seconds: number): Promise<void> {
+  const startedMs = performance.now();
+  const before = step;
+  for (;;) {
+    const elapsed = (performance.now() - startedMs) / 1000;
+    const due = before + Math.floor(Math.min(elapsed, seconds) * stepsPerSecond);
+    for (; step < due;) {
+      step += 1;
+      const spike = step % 997 === 0 ? 3 : 0;
+      const taken = recorder.step({
+        step,
+        atMs: Date.now(),
+        loss: 2 + 3 / Math.sqrt(step) + spike + 0.1 * Math.sin(step),
+        gradNorm: 0.5 + 0.2 * Math.cos(step / 3),
+        learningRate: 1e-4,
+        supervisedTokens: 1000,
+        realTokens: 2000,
+        positions: 2048,
+        milliseconds: 1000 / stepsPerSecond,
+        flops: 1e9,
+        elapsedMs: (step * 1000) / stepsPerSecond,
+      });
+      for (const emit of listeners) emit({ kind: 'step', runId, step: taken });
+    }
+    if (elapsed >= seconds) return;
+    await new Promise((resolve) => setTimeout(resolve, 8));
+  }
+}
+
+const app = await _electron.launch({
+  executablePath: program,
+  args: [join(import.meta.dirname, '../..'), '--home', home.root, '--js-flags=--expose-gc'],
+  env: {
+    ...(process.env as Record<string, string>),
+    TESSERA_NO_DIALOGS: '1',
+    ...(process.getuid?.() === 0 && { ELECTRON_DISABLE_SANDBOX: '1' }),
+  },
+});
+const page = await app.firstWindow();
+await page.getByRole('contentinfo', { name: 'Status' }).getByText('Training').waitFor();
+await page.evaluate((id) => {
+  location.hash = `/runs/${id}/live`;
+}, runId);
+await page.locator('section.pn canvas').first().waitFor();
+await countRedraws(page);
+
+const real = Number(values.real);
+const perSecond = Math.round(1000 / runMetrics.length);
+await train(perSecond, 5);
+const [redrawsBefore, cpuBefore] = [await redrawsOf(page), await cpuOf(app)];
+await train(perSecond, real);
+const [redrawsAfter, cpuAfter] = [await redrawsOf(page), await cpuOf(app)];
+const redraws = redrawsAfter.map((count, i) => (count - (redrawsBefore[i] ?? 0)) / real);
+const cores = (cpuAfter - cpuBefore) / real;
+
+const numSamples = 9;
+const memory: number[] = [];
+let longestPauseMs = 0;
+await watchPauses(page);
+for (let i = 0; i < numSamples; i += 1) {
+  await train(1000, Number(values.seconds) / numSamples);
+  memory.push(await heapOf(page));
+  longestPauseMs = Math.max(
+    longestPauseMs,
+    await page.evaluate(() => (window as unknown as { pauseMs: number }).pauseMs),
+  );
+}
+const shown = Number(await page.locator('section.pn .cv').first().getAttribute('data-points'));
+// The first third still fills the chart to its full number of points.
+const settled = memory.slice(Math.floor(numSamples / 3));
+const growth = (settled.at(-1) ?? 0) / (settled[0] ?? 1) - 1;
+const result = {
+  series: runMetrics.length,
+  pointsPerSecond: perSecond * runMetrics.length,
+  redrawsPerSecond: Number(Math.max(...redraws).toFixed(1)),
+  coresOfPageAndGraphics: Number(cores.toFixed(2)),
+  soak: {
+    steps: step,
+    points: step * runMetrics.length,
+    seconds: Number(values.seconds),
+    heapMiB: memory.map((bytes) => Math.round(bytes / 2 ** 20)),
+    growthShare: Number(growth.toFixed(3)),
+    longestPauseMs: Math.round(longestPauseMs),
+    pointsShown: shown,
+  },
+  load: Number((loadavg()[0] ?? 0).toFixed(1)),
+};
+process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);
+await app.close();
+server.close();
+db.close();
+rmSync(home.root, { recursive: true, force: true, maxRetries: 5 });
+const isFine =
+  result.redrawsPerSecond <= limits.redrawsPerSecond &&
+  result.coresOfPageAndGraphics <= limits.cores &&
+  growth <= limits.growthShare;
+process.exit(isFine ? 0 : 1);
+
+/** Every clearing of a canvas is a redraw of its chart. */
+async function countRedraws(target: Page): Promise<void> {
+  await target.evaluate(() => {
+    const counts = new Map<HTMLCanvasElement, number>();
+    (window as unknown as { redraws: typeof counts }).redraws = counts;
+    // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its canvas below
+    const clear = CanvasRenderingContext2D.prototype.clearRect;
+    CanvasRenderingContext2D.prototype.clearRect = function (...area) {
+      counts.set(this.canvas, (counts.get(this.canvas) ?? 0) + 1);
+      clear.apply(this, area);
+    };
+  });
+}
+function redrawsOf(target: Page): Promise<number[]> {
+  return target.evaluate(() => [
+    ...(window as unknown as { redraws: Map<HTMLCanvasElement, number> }).redraws.values(),
+  ]);
+}
+
+/** The longest time that the page's own thread did not come back to a timer. */
+async function watchPauses(target: Page): Promise<void> {
+  await target.evaluate(() => {
+    const state = window as unknown as { pauseMs: number };
+    state.pauseMs = 0;
+    let last = performance.now();
+    setInterval(() => {
+      const now = performance.now();
+      state.pauseMs = Math.max(state.pauseMs, now - last - 20);
+      last = now;
+    }, 20);
+  });
+}
+
+/** Processor seconds so far of the page and of what draws it. */
+async function cpuOf(target: ElectronApplication): Promise<number> {
+  const pids = await target.evaluate(({ app: electron }) =>
+    electron.getAppMetrics().flatMap(({ type, pid }) => (type === 'Tab' || type === 'GPU' ? [pid] : [])),
+  );
+  return pids.reduce((sum, pid) => {
+    const fields = readFileSync(`/proc/${String(pid)}/stat`, 'utf8')
+      .replace(/.*\) /s, '')
+      .split(' ');
+    return sum + (Number(fields[11]) + Number(fields[12])) / 100;
+  }, 0);
+}
+
+function heapOf(target: Page): Promise<number> {
+  return target.evaluate(() => {
+    (globalThis as unknown as { gc?: () => void }).gc?.();
+    return (performance as unknown as { memory: { usedJSHeapSize: number } }).memory.usedJSHeapSize;
+  });
+}
