@@ -62,3 +62,9 @@ export function ago(atMs: number, nowMs: number): string {
 export const scientific = (value: number) => (value === 0 ? '0' : value.toExponential(1));
 
 export const percent = (share: number, digits = 1) => `${decimal(share * 100, digits)} %`;
+
+/** Messages of the core as sentences: a capital at the front, a full stop at the end. */
+export function sentence(message: string): string {
+  const end = /[.!?]$/.test(message) ? '' : '.';
+  return `${message.charAt(0).toUpperCase()}${message.slice(1)}${end}`;
+}

@@ -2,11 +2,15 @@ import { onBeforeUnmount, onMounted, watch } from 'vue';
 import { useRouter } from 'vue-router';
 import type { MenuCommand } from '../../main/contract/host.ts';
 import { client } from '../client.ts';
+import { useDatasetsStore } from '../stores/datasetsStore.ts';
 import { useIncomingStore } from '../stores/incomingStore.ts';
 import { usePaletteStore } from '../stores/paletteStore.ts';
+import { useRunsStore } from '../stores/runsStore.ts';
 import { useThemeStore } from '../stores/themeStore.ts';
 
 const places = ['datasets', 'packing', 'train', 'runs', 'compare', 'machine'] as const;
+/** The newest ones of each kind; the views find the rest. */
+const maxOfEach = 200;
 
 /** What the whole window answers to: the menu, the keyboard, notifications, files from outside. */
 export function useShellCommands(): void {
@@ -14,6 +18,8 @@ export function useShellCommands(): void {
   const palette = usePaletteStore();
   const incoming = useIncomingStore();
   const theme = useThemeStore();
+  const runs = useRunsStore();
+  const datasets = useDatasetsStore();
 
   const choose = async (kind: 'data' | 'recipe') => {
     incoming.take((await client.call('host:choose-paths', { kind })).paths);
@@ -55,6 +61,38 @@ export function useShellCommands(): void {
       run: () => void theme.choose(name),
     })),
   ]);
+
+  watch(
+    () => runs.all,
+    (all) => {
+      palette.provide(
+        'runs',
+        all.slice(0, maxOfEach).map(({ id, name, status }) => ({
+          id: `run-${id}`,
+          title: name,
+          group: 'Run',
+          keys: status,
+          run: () => void router.push({ name: 'run', params: { id } }),
+        })),
+      );
+    },
+    { immediate: true },
+  );
+  watch(
+    () => datasets.all,
+    (all) => {
+      palette.provide(
+        'datasets',
+        all.slice(0, maxOfEach).map(({ id, name }) => ({
+          id: `dataset-${id}`,
+          title: name,
+          group: 'Dataset',
+          run: () => void router.push({ name: 'datasets', params: { id } }),
+        })),
+      );
+    },
+    { immediate: true },
+  );
 
   const onKey = (event: KeyboardEvent) => {
     const isModified = event.ctrlKey || event.metaKey;

@@ -2,6 +2,8 @@ import { defineStore } from 'pinia';
 import { computed, ref, shallowReactive } from 'vue';
 import { rankEntries, type PaletteEntry } from '../components/paletteRanking.ts';
 
+const maxShown = 100;
+
 /** The command palette: every view adds what it can do while it is shown. */
 export const usePaletteStore = defineStore('palette', () => {
   const isOpen = ref(false);
@@ -10,7 +12,7 @@ export const usePaletteStore = defineStore('palette', () => {
   return {
     isOpen,
     query,
-    matches: computed(() => rankEntries([...groups.values()].flat(), query.value)),
+    matches: computed(() => rankEntries([...groups.values()].flat(), query.value).slice(0, maxShown)),
     open: () => {
       query.value = '';
       isOpen.value = true;

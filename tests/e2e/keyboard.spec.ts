@@ -18,6 +18,13 @@ test('the window is worked by keyboard alone: palette, rail, table', async ({ ho
   await expect(palette).toBeHidden();
   await expect.poll(hash).toBe('#/machine');
 
+  // A run by its name.
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('older');
+  await expect(palette.getByRole('option').first()).toContainText('Run');
+  await page.keyboard.press('Enter');
+  await expect.poll(hash).toContain(`#/runs/${older.id}`);
+
   // The rail: from its first entry to Runs, then through the page's own controls into the table.
   await page.getByRole('link', { name: 'Tessera: first run' }).focus();
   for (let i = 0; i < 4; i += 1) await page.keyboard.press('Tab');
@@ -26,7 +33,7 @@ test('the window is worked by keyboard alone: palette, rail, table', async ({ ho
   await expect.poll(hash).toBe('#/runs');
   const table = page.getByRole('grid', { name: 'Runs' });
   await expect(table).toBeVisible();
-  for (let i = 0; i < 20; i += 1) {
+  for (let i = 0; i < 60; i += 1) {
     if (await table.evaluate((element) => element === document.activeElement)) break;
     await page.keyboard.press('Tab');
   }

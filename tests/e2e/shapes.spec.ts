@@ -18,7 +18,7 @@ async function misfits(page: Page): Promise<string[]> {
       if (!element.checkVisibility()) continue;
       const box = element.getBoundingClientRect();
       if (box.width === 0) continue;
-      const name = `${element.tagName} ${element.textContent?.trim().slice(0, 30) ?? ''}`;
+      const name = `${element.tagName} ${element.textContent.trim().slice(0, 30)}`;
       if (box.right > clientWidth + 1 || box.left < -1) found.push(`${name} sticks out`);
       const isShortened = getComputedStyle(element).textOverflow === 'ellipsis';
       if (element.tagName === 'BUTTON' && !isShortened && element.scrollWidth > element.clientWidth + 1)
@@ -49,7 +49,7 @@ test('at 200 % every view can be read and reached', async ({ open }) => {
     BrowserWindow.getAllWindows()[0]!.getBounds().width,
     screen.getPrimaryDisplay().workArea.width,
   ]);
-  expect(width).toBeLessThanOrEqual(display!);
+  expect(width).toBeLessThanOrEqual(display);
   expect(await app.evaluate(({ screen }) => screen.getPrimaryDisplay().scaleFactor)).toBe(2);
   await expect.poll(() => page.evaluate(() => innerWidth)).toBeGreaterThanOrEqual(1099);
   for (const route of routes) {
@@ -72,7 +72,7 @@ test('a place on a display that is gone is not gone back to', async ({ home, ope
     BrowserWindow.getAllWindows()[0]!.getBounds(),
     screen.getPrimaryDisplay().workArea,
   ]);
-  expect(window!.x).toBeGreaterThanOrEqual(display!.x);
-  expect(window!.x + 120).toBeLessThanOrEqual(display!.x + display!.width);
-  expect(window!.y + 32).toBeLessThanOrEqual(display!.y + display!.height);
+  expect(window.x).toBeGreaterThanOrEqual(display.x);
+  expect(window.x + 120).toBeLessThanOrEqual(display.x + display.width);
+  expect(window.y + 32).toBeLessThanOrEqual(display.y + display.height);
 });

@@ -8,6 +8,7 @@ import {
   integer,
   percent,
   scientific,
+  sentence,
 } from '../../renderer/format.ts';
 
 describe('numbers as they are written', () => {
@@ -62,6 +63,10 @@ describe('numbers as they are written', () => {
     expect(minutes(3 * 24 * 60)).toBe('27 Nov');
     expect(minutes(370 * 24 * 60)).toBe('25 Nov 2025');
     expect(ago(now + 10_000, now)).toBe('now');
+  });
+  it('makes sentences of messages', () => {
+    expect(sentence('no GPU was found')).toBe('No GPU was found.');
+    expect(sentence('Stopped!')).toBe('Stopped!');
   });
   it('writes learning rates and shares', () => {
     expect([scientific(2e-5), scientific(0)]).toEqual(['2.0e-5', '0']);

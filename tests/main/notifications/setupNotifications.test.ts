@@ -20,7 +20,7 @@ const electron = vi.hoisted(() => {
       Notification.shown.push(this);
     }
   }
-  return { Notification, BrowserWindow: { getFocusedWindow: vi.fn(() => null as unknown) } };
+  return { Notification, BrowserWindow: { getFocusedWindow: vi.fn((): unknown => null) } };
 });
 vi.mock('electron', () => electron);
 const { describeEnd, setupNotifications } = await import('../../../main/notifications/setupNotifications.ts');
