@@ -43,6 +43,7 @@ test('every view, in both themes', async ({ home, open }) => {
     ['packing', `/packing?dataset=${dataset.id}&budget=1024`],
     ['train', '/train'],
     ['run', `/runs/${packed.id}`],
+    ['profile', `/runs/${packed.id}/profile`],
     ['runs', '/runs'],
     ['compare', `/compare?runs=${padded.id},${packed.id}`],
     ['machine', '/machine'],

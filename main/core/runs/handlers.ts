@@ -137,9 +137,22 @@ export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
     },
     'runs:profile': ({ id }) => ({ profile: profileOf(id) }),
     'runs:trace': ({ id }) => ({ json: chromeTrace(profileOf(id), runs.find(id).name) }),
-    'runs:report': ({ ids }) => ({
-      html: reportRuns(ids.map((id) => ({ run: detail(id), steps: series.steps(runs.find(id).id) }))),
-    }),
+    'runs:report': ({ ids }) => {
+      const details = ids.map(detail);
+      const reported = details.map((run) => ({
+        run,
+        steps: series.steps(run.id),
+        profile: queries.latestProfile(run.id) === undefined ? undefined : profileOf(run.id),
+      }));
+      if (details.length < 2) return { html: reportRuns(reported) };
+      const compared = compareRuns(details);
+      const pair: [RunSummary | undefined, RunSummary | undefined] = [
+        compared.results[0],
+        compared.results[1],
+      ];
+      const why = explainSpeed(pair, runs.accounts.of, false);
+      return { html: reportRuns(reported, { ...compared, ...why }) };
+    },
     'runs:export': ({ id, folder, checkpoint }) => ({ files: exportRun(runs.find(id), folder, checkpoint) }),
     'runs:generate': (args, call) => generate(runs, args, call),
     'runs:watch': async ({ id: name }, emit, signal) => {

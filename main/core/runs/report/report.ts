@@ -1,19 +1,30 @@
 import { stringify } from 'yaml';
-import type { RunDetail, RunStep } from '../../../contract/runs.ts';
+import type { RunProfile } from '../../../contract/profile.ts';
+import type { RunDetail, RunStep, WhyFaster } from '../../../contract/runs.ts';
 import { version } from '../../version.ts';
 import { lossChart } from './chart.ts';
 import { change, duration, escapeHtml, figure, percent, time } from './format.ts';
+import { profileSection } from './profileSection.ts';
 import { style } from './style.ts';
+import { waterfallSection } from './waterfall.ts';
 
 export interface ReportedRun {
   run: RunDetail;
   steps: RunStep[];
+  /** Absent: no step was profiled. */
+  profile?: RunProfile | undefined;
+}
+
+/** Of several runs: recipe fields that differ, and why the second is faster than the first. */
+export interface ReportedComparison {
+  differences: { field: string; values: unknown[] }[];
+  whyFaster?: WhyFaster | undefined;
 }
 
 const colours = ['a', 'b', 'c', 'd', 'e', 'f'];
 
 /** One page that stands alone: no script, nothing fetched, light and dark. */
-export function reportRuns(reported: ReportedRun[]): string {
+export function reportRuns(reported: ReportedRun[], comparison?: ReportedComparison): string {
   const title = reported.map(({ run }) => run.name).join(' · ');
   const curves = reported.map(({ run, steps }, index) => ({
     name: run.name,
@@ -33,7 +44,9 @@ export function reportRuns(reported: ReportedRun[]): string {
     '<h2>Loss</h2>',
     `<p class="key">${key}<i class="soft">band: lowest to highest, line: mean, ○ held out</i></p>`,
     lossChart(curves),
-    ...reported.map(({ run }) => sections(run, reported.length > 1)),
+    comparison?.whyFaster === undefined ? '' : waterfallSection(comparison.whyFaster),
+    comparison === undefined ? '' : differences(reported, comparison),
+    ...reported.map((each) => sections(each, reported.length > 1)),
     `<footer>Tessera ${escapeHtml(version)}, ${time(Date.now())}</footer>`,
     '</main></body></html>',
   ].join('\n');
@@ -70,7 +83,22 @@ function heading(run: RunDetail, steps: RunStep[]): string {
   ].join('\n');
 }
 
-function sections(run: RunDetail, named: boolean): string {
+function differences(reported: ReportedRun[], comparison: ReportedComparison): string {
+  const shown = comparison.differences.filter(
+    ({ field }) => field !== 'name' && !field.startsWith('hashes.'),
+  );
+  const cell = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value ?? '–'));
+  const rows = shown.map(
+    ({ field, values }) =>
+      `<tr><th>${escapeHtml(field)}</th>${values.map((value) => `<td class="number">${escapeHtml(cell(value).slice(0, 60))}</td>`).join('')}</tr>`,
+  );
+  const heads = reported.map(({ run }) => `<th class="number">${escapeHtml(run.name)}</th>`).join('');
+  return rows.length === 0
+    ? ''
+    : `<h2>What differs</h2><table><tr><th></th>${heads}</tr>${rows.join('\n')}</table>`;
+}
+
+function sections({ run, profile }: ReportedRun, named: boolean): string {
   const of = named ? ` of ${escapeHtml(run.name)}` : '';
   const { plan, hashes } = run;
   return [
@@ -88,6 +116,7 @@ function sections(run: RunDetail, named: boolean): string {
       ['truncated', `${figure(plan.truncated.examples)} examples by ${figure(plan.truncated.tokens)} tokens`],
     ]),
     `<h2>Recipe${of}</h2><pre>${escapeHtml(stringify(run.recipe).trimEnd())}</pre>`,
+    profile === undefined ? '' : profileSection(profile, of),
     kernels(run, of),
     `<h2>Environment${of}</h2>`,
     table([

@@ -21,7 +21,7 @@ export const gpuPanels: Panel[] = [
   { field: 'memoryBytes', title: 'Memory', unit: '', color: 'c3', write: bytes },
   { field: 'powerW', title: 'Power', unit: 'W', color: 'c2', write: integer },
   { field: 'temperatureC', title: 'Temperature', unit: '°C', color: 'c5', write: integer },
-  { field: 'smClockMHz', title: 'SM clock', unit: 'MHz; marks: throttled', color: 'c7', write: integer },
+  { field: 'smClockMHz', title: 'SM clock', unit: 'MHz; shaded: throttled', color: 'c7', write: integer },
   { field: 'memoryClockMHz', title: 'Memory clock', unit: 'MHz', color: 'c7', write: integer },
   {
     field: 'energyJ',
@@ -63,12 +63,7 @@ export function telemetryOption(
     low[i]?.[0] ?? 0,
     value - (series.minimum[i] ?? 0),
   ]);
-  const marks =
-    throttle === undefined
-      ? []
-      : Array.from(throttle.maximum, (bits, i) => ({ bits, x: ((throttle.atMs[i] ?? 0) - startMs) / 1000 }))
-          .filter(({ bits }) => throttleReasons(bits).length > 0)
-          .map(({ bits, x }) => ({ xAxis: x, name: throttleReasons(bits).join(', ') }));
+  const held = throttledSpans(throttle, startMs);
   return {
     animation: false,
     grid: { left: 72, right: 16, top: 8, bottom: 22 },
@@ -118,16 +113,32 @@ export function telemetryOption(
         lineStyle: { width: 1.25, color },
         itemStyle: { color },
         data: points(series.mean),
-        markLine: {
+        // A wash over the spans in which something held the clocks down, with the reason.
+        markArea: {
           silent: true,
-          symbol: 'none',
-          label: { show: false },
-          lineStyle: { color: token('warn'), width: 1, type: 'solid' },
-          data: marks.slice(0, 200),
+          itemStyle: { color: withAlpha(token('warn'), 0.16) },
+          label: { color: token('warn'), fontSize: 11, position: 'insideTop' },
+          data: held.map(({ from, to, why }) => [{ xAxis: from, name: why }, { xAxis: to }]),
         },
       },
     ],
   };
+}
+
+/** Points in a row with the same reasons as one span, in seconds since the run's start. */
+function throttledSpans(throttle: TelemetrySeries | undefined, startMs: number) {
+  const spans: { from: number; to: number; why: string }[] = [];
+  if (throttle === undefined) return spans;
+  let before = '';
+  for (let i = 0; i < throttle.atMs.length; i += 1) {
+    const x = ((throttle.atMs[i] ?? 0) - startMs) / 1000;
+    const why = throttleReasons(throttle.maximum[i] ?? 0).join(', ');
+    const last = spans.at(-1);
+    if (why !== '' && why === before && last !== undefined) last.to = x;
+    else if (why !== '') spans.push({ from: x, to: x, why });
+    before = why;
+  }
+  return spans;
 }
 
 export function telemetryTable(series: TelemetrySeries): ChartTable {

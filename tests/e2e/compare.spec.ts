@@ -1,0 +1,103 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ElectronApplication, Page } from '@playwright/test';
+import type { CoreClient } from '../../main/contract/index.ts';
+import { coreOf, expect, show, startRun, test, untilReady, untilStatus } from './fixture.ts';
+
+async function twoRuns(core: CoreClient): Promise<[string, string]> {
+  const packing = { budget: 512 };
+  const padded = await startRun(core, { name: 'padded', packing: { ...packing, strategy: 'padded' } });
+  const packed = await startRun(core, { name: 'packed', packing });
+  for (const { id } of [padded, packed]) await untilStatus(core, id, 'completed');
+  return [padded.id, packed.id];
+}
+
+/** Share of a chart's pixels that are drawn on. */
+async function inked(page: Page, selector: string): Promise<number> {
+  return page
+    .locator(`${selector} canvas`)
+    .first()
+    .evaluate((element) => {
+      const canvas = element as HTMLCanvasElement;
+      const { data } = canvas.getContext('2d')!.getImageData(0, 0, canvas.width, canvas.height);
+      let drawn = 0;
+      for (let i = 3; i < data.length; i += 4) if (data[i]! > 0) drawn += 1;
+      return drawn / (data.length / 4);
+    });
+}
+
+test('two runs side by side: the waterfall adds up, the profile is drawn, the report opens offline', async ({
+  home,
+  open,
+}) => {
+  test.setTimeout(300_000);
+  const { app, page } = await open();
+  await untilReady(page);
+  const core = await coreOf(home);
+  const [padded, packed] = await twoRuns(core);
+
+  await show(page, `/compare?runs=${padded},${packed}`);
+  const why = page.getByRole('region', { name: 'Why one run is faster' });
+  await expect(why).toContainText('packed');
+  await expect.poll(() => inked(page, '.cmp-wf .cv')).toBeGreaterThan(0.02);
+  // The table beside the chart adds up to the difference that its head names.
+  const head = (await why.locator('.h .u').innerText()).replaceAll(',', '');
+  const [from, to] = [...head.matchAll(/[\d.]+/g)].map(([number]) => Number(number));
+  const sums = await why.locator('tbody tr td:nth-child(2)').allInnerTexts();
+  const total = sums.reduce((sum, text) => sum + Number(text.replaceAll(',', '')), 0);
+  expect(Math.abs(total - ((to ?? 0) - (from ?? 0)))).toBeLessThan(0.1 * sums.length + 0.1);
+  await expect(page.locator('.cmp-table')).toContainText('packing.strategy');
+
+  await page.getByRole('radio', { name: 'Real tokens' }).click();
+  await expect(page.locator('.cmp-chart')).toContainText('by real tokens');
+  await page.getByLabel('Align the runs at this loss').fill('6.5');
+  await page.getByLabel('Align the runs at this loss').press('Enter');
+  await expect.poll(() => inked(page, '.cmp-chart .cv')).toBeGreaterThan(0.005);
+  await page.getByLabel(/with evaluation/).check();
+  await expect(why).toContainText('data, host');
+  await page.getByRole('button', { name: 'Save this chart: why-faster' }).click();
+  await expect(page.getByRole('menuitem')).toHaveText(['PNG picture', 'SVG picture', 'CSV', 'JSON']);
+  await page.keyboard.press('Escape');
+
+  await show(page, `/runs/${padded}/profile`);
+  await expect(page.getByRole('heading', { level: 2 }).first()).toContainText('of the step is work');
+  await expect(page.locator('.pf-words')).toContainText('Padding is');
+  await expect(page.locator('.pf-verdict tbody tr')).toHaveCount(3);
+  for (const chart of ['step-timeline', 'roofline'])
+    await expect.poll(() => inked(page, `[data-chart="${chart}"]`)).toBeGreaterThan(0.01);
+  await expect(page.locator('.pf-table').first()).toContainText('linear_bwd_weight');
+
+  await show(page, `/runs/${padded}/machine`);
+  await expect(page.locator('[data-source="host"]')).toContainText('Processor');
+  const { html } = await core.call('runs:report', { ids: [padded, packed] });
+  core.close();
+  await expectOffline(app, home, html);
+});
+
+/** Opens a page in a window of its own that may fetch nothing but the file itself. */
+async function expectOffline(app: ElectronApplication, home: string, html: string): Promise<void> {
+  const file = join(home, 'report.html');
+  writeFileSync(file, html);
+  const [page] = await Promise.all([
+    app.waitForEvent('window'),
+    app.evaluate(async ({ BrowserWindow, session }, path) => {
+      const alone = session.fromPartition('reader');
+      alone.webRequest.onBeforeRequest((details, answer) => {
+        const isPage = details.url.startsWith('file:') && details.url.endsWith('report.html');
+        const asked = globalThis as { asked?: string[] };
+        if (!isPage) asked.asked = [...(asked.asked ?? []), details.url];
+        answer({ cancel: !isPage });
+      });
+      const window = new BrowserWindow({ width: 1000, height: 900, webPreferences: { session: alone } });
+      await window.loadFile(path);
+    }, file),
+  ]);
+  await expect(page.getByRole('heading', { level: 2, name: /Why packed is/ })).toBeVisible();
+  await expect(page.getByRole('img', { name: 'Loss by step' })).toBeVisible();
+  await expect(page.getByRole('heading', { level: 2, name: 'Profile of padded' })).toBeVisible();
+  const box = await page.getByRole('img', { name: 'Waterfall of time per real token' }).boundingBox();
+  expect(box?.height).toBeGreaterThan(150);
+  if (process.env.TESSERA_REPORT_PICTURE !== undefined)
+    await page.screenshot({ path: process.env.TESSERA_REPORT_PICTURE, fullPage: true });
+  expect(await app.evaluate(() => (globalThis as { asked?: string[] }).asked ?? [])).toEqual([]);
+}
