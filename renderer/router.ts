@@ -26,6 +26,7 @@ const routes: RouteRecordRaw[] = [
   },
   { path: '/compare', name: 'compare', component: () => import('./views/compare/CompareView.vue') },
   { path: '/machine', name: 'machine', component: () => import('./views/machine/MachineView.vue') },
+  { path: '/settings', name: 'settings', component: () => import('./views/settings/SettingsView.vue') },
 ];
 
 /** Routes say everything that a view shows, so that the last one brings the window back as it was. */

@@ -1,3 +1,4 @@
+import type Database from 'better-sqlite3';
 import type { Db } from '../connection.ts';
 
 export interface RunRow {
@@ -56,6 +57,7 @@ export interface RunListRow extends RunRow, DerivedRow {
 /** What the list shows: all of it stands in the index `runsSummary`. */
 export type SummaryRow = Omit<
   RunListRow,
+  | 'tags'
   | 'notes'
   | 'recipe'
   | 'hashes'
@@ -67,7 +69,7 @@ export type SummaryRow = Omit<
   | 'checkpointStep'
   | 'checkpointPath'
   | 'codeVersion'
->;
+> & { tags: string | readonly string[] };
 
 export type NewRun = Pick<
   RunRow,
@@ -155,6 +157,7 @@ const summaryColumns = [
 /** The whole list, newest first, without reading one recipe. `where` narrows it, see `main/core/runs/search/`. */
 export const listSql = (where = '1') =>
   `SELECT ${summaryColumns} FROM runs WHERE kind = 'train' AND (${where}) ORDER BY createdAtMs DESC`;
+const noTags: readonly string[] = [];
 const tagsSql = 'SELECT runId, tag FROM runTags ORDER BY runId, tag';
 
 /** Everything that is read and written of runs, apart from their series (`series.ts`). */
@@ -164,6 +167,7 @@ export function runQueries(db: Db) {
      codeVersion) VALUES (@id, @name, @kind, 'queued', @createdAtMs, @recipe, @hashes, @plan, @preflight, @folder,
      @plannedSteps, @codeVersion)`,
   );
+  const updates = new Map<string, Database.Statement>();
   const get = db.prepare(`${withTags} WHERE id = ?`);
   const insertEvent = db.prepare(
     'INSERT INTO runEvents (runId, atMs, step, kind, data) VALUES (?, ?, ?, ?, ?)',
@@ -175,14 +179,17 @@ export function runQueries(db: Db) {
     insert: (run: NewRun) => void insert.run(run),
     get: (id: string) => get.get(id) as RunListRow | undefined,
     list: (where = '1', parameters: unknown[] = []): SummaryRow[] => {
-      const rows = db.prepare(listSql(where)).all(...parameters) as Omit<SummaryRow, 'tags'>[];
+      const rows = db.prepare(listSql(where)).all(...parameters) as SummaryRow[];
       const tags = new Map<string, string[]>();
-      for (const { runId, tag } of db.prepare(tagsSql).all() as { runId: string; tag: string }[]) {
+      for (const [runId = '', tag = ''] of db.prepare(tagsSql).raw().iterate() as IterableIterator<
+        string[]
+      >) {
         const of = tags.get(runId);
         if (of === undefined) tags.set(runId, [tag]);
         else of.push(tag);
       }
-      return rows.map((row) => ({ ...row, tags: JSON.stringify(tags.get(row.id) ?? []) }));
+      for (const row of rows) row.tags = tags.get(row.id) ?? noTags;
+      return rows;
     },
     find: (name: string) =>
       db
@@ -210,7 +217,11 @@ export function runQueries(db: Db) {
       const names = Object.keys(fields);
       if (names.length === 0) return;
       const set = names.map((name) => `${name} = @${name}`).join(', ');
-      db.prepare(`UPDATE runs SET ${set} WHERE id = @id`).run({ ...fields, id });
+      // A run that trains is updated four times a second: each set of columns is prepared once.
+      let statement = updates.get(set);
+      if (statement === undefined)
+        updates.set(set, (statement = db.prepare(`UPDATE runs SET ${set} WHERE id = @id`)));
+      statement.run({ ...fields, id });
     },
     addEvent: (runId: string, event: EventRow) => {
       insertEvent.run(runId, event.atMs, event.step, event.kind, event.data);

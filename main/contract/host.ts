@@ -23,6 +23,7 @@ export const menuCommand = z.enum([
   'go-runs',
   'go-compare',
   'go-machine',
+  'go-settings',
   'palette',
   'find',
 ]);
@@ -62,6 +63,8 @@ export const hostChannels = {
     args: z.object({ suggestedName: z.string(), content: z.union([z.string(), z.instanceof(Uint8Array)]) }),
     result: z.object({ path: z.string().optional() }),
   }),
+  /** The home of the next start. */
+  'host:set-home': call({ args: z.object({ path: z.string().min(1) }), result: z.object({}) }),
   'host:reveal': call({ args: z.object({ path: z.string() }), result: z.object({}) }),
   'host:copy-text': call({ args: z.object({ text: z.string() }), result: z.object({}) }),
 };

@@ -2,6 +2,7 @@ import type { Client } from './client.ts';
 import { datasetChannels } from './datasets.ts';
 import { packingChannels } from './packing.ts';
 import { runChannels } from './runs.ts';
+import { settingsChannels } from './settings.ts';
 import { systemChannels } from './system.ts';
 import { telemetryChannels } from './telemetry.ts';
 
@@ -10,6 +11,7 @@ export const contract = {
   ...datasetChannels,
   ...packingChannels,
   ...runChannels,
+  ...settingsChannels,
   ...systemChannels,
   ...telemetryChannels,
 };

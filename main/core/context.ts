@@ -1,4 +1,5 @@
 import type { Db } from '../../db/connection.ts';
+import type { History } from './history.ts';
 import type { Home } from './home.ts';
 import type { Log } from './log.ts';
 
@@ -6,9 +7,12 @@ import type { Log } from './log.ts';
 export interface CoreContext {
   home: Home;
   db: Db;
+  history: History;
   log: Log;
   /** Work that keeps the core alive with no client attached: `const done = work.begin('import chats')`. */
   work: Work;
+  /** Ends this core soon; whoever needs one starts the next. */
+  closeSoon: (why: string) => void;
   /** Runs when the core closes, last registered first; each has at most a few seconds. */
   onClose: (close: () => void | Promise<void>) => void;
 }

@@ -1,16 +1,16 @@
 import { rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
-import { DatabaseFromFutureError, openDatabase, type Db } from '../../db/connection.ts';
-import { TesseraError } from '../contract/errors.ts';
 import { contract } from '../contract/index.ts';
 import type { Port } from '../contract/port.ts';
 import { serve } from '../contract/server.ts';
 import { createWork, type CoreContext } from './context.ts';
 import { createHandlers } from './handlers.ts';
+import { openHistory } from './history.ts';
 import { openHome } from './home.ts';
 import { isAlive, takeLock } from './lock.ts';
 import { openLog } from './log.ts';
 import { socketPort } from './ports.ts';
+import { readOnlyWhere } from './readOnly.ts';
 
 export interface CoreOptions {
   home: string;
@@ -26,6 +26,8 @@ export interface Core {
 }
 
 const closeLimitMs = 20_000;
+/** Long enough for the answer to go out. */
+const closeSoonMs = 100;
 
 /** Order: home, lock, log, database, handlers, socket. Closing goes the other way. */
 export async function startCore(options: CoreOptions): Promise<Core> {
@@ -62,12 +64,18 @@ export async function startCore(options: CoreOptions): Promise<Core> {
     lock.release();
   });
   try {
-    const db = await openHistory(home.database);
+    const diedBefore = lock.previous !== undefined && !isAlive(lock.previous);
+    const history = await openHistory(home.database, log, diedBefore);
+    const { db } = history;
     closers.push(() => {
       db.close();
     });
-    const context: CoreContext = { home, db, log, work, onClose: (closer) => void closers.push(closer) };
-    const handlers = createHandlers(context);
+    const context: CoreContext = {
+      ...{ home, db, history, log, work },
+      closeSoon: (why) => setTimeout(() => void close(why), closeSoonMs),
+      onClose: (closer) => void closers.push(closer),
+    };
+    const handlers = readOnlyWhere(history.trouble, createHandlers(context));
 
     const attach = (port: Port) => {
       numClients += 1;
@@ -88,28 +96,6 @@ export async function startCore(options: CoreOptions): Promise<Core> {
     return { attach, close };
   } catch (error) {
     for (const closer of closers.reverse()) await closer();
-    throw error;
-  }
-}
-
-async function openHistory(path: string): Promise<Db> {
-  try {
-    return await openDatabase(path);
-  } catch (error) {
-    if (error instanceof DatabaseFromFutureError) {
-      throw new TesseraError(
-        'databaseFromFuture',
-        `${error.path} was written by a newer Tessera (version ${String(error.found)}, this one knows ${String(error.known)})`,
-        'Update Tessera, or choose another home with --home DIR. Nothing has been changed.',
-      );
-    }
-    if ((error as { code?: string }).code?.startsWith('SQLITE_') === true) {
-      throw new TesseraError(
-        'databaseUnreadable',
-        `${path} cannot be opened: ${(error as Error).message}`,
-        'Move the file aside (a copy may lie beside it) or choose another home with --home DIR.',
-      );
-    }
     throw error;
   }
 }

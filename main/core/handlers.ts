@@ -6,6 +6,7 @@ import { datasetHandlers } from './datasets/handlers.ts';
 import { packingHandlers } from './packing/handlers.ts';
 import { runHandlers } from './runs/handlers.ts';
 import { Runs } from './runs/runs.ts';
+import { settingsHandlers } from './settings/handlers.ts';
 import { systemHandlers } from './system/handlers.ts';
 import { telemetryHandlers } from './telemetry/handlers.ts';
 import { TelemetryService } from './telemetry/telemetry.ts';
@@ -20,6 +21,7 @@ export function createHandlers(context: CoreContext): Handlers<CoreContract> {
     ...datasetHandlers(datasets),
     ...packingHandlers(datasets),
     ...runHandlers(runs),
+    ...settingsHandlers(context, datasets),
     ...systemHandlers(context),
     ...telemetryHandlers(telemetry, runs),
   };

@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto';
-import { accessSync, constants, mkdirSync, realpathSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { TesseraError } from '../contract/errors.ts';
@@ -17,9 +26,31 @@ export interface Home {
   caches: string;
 }
 
-/** The platform's data folder, unless `TESSERA_HOME` says otherwise. */
+/** `TESSERA_HOME`, else the home that was chosen and is there, else the platform's data folder. */
 export function defaultHome(env: NodeJS.ProcessEnv = process.env): string {
   if (env.TESSERA_HOME !== undefined && env.TESSERA_HOME !== '') return env.TESSERA_HOME;
+  const usual = platformHome(env);
+  try {
+    const { home } = JSON.parse(readFileSync(join(usual, pointerName), 'utf8')) as { home?: unknown };
+    if (typeof home === 'string' && existsSync(home)) return home;
+  } catch {
+    // None was chosen.
+  }
+  return usual;
+}
+
+/** Chooses the home of the programs started from now on; undefined: the usual one. */
+export function setHomePointer(home: string | undefined, env: NodeJS.ProcessEnv = process.env): void {
+  const usual = platformHome(env);
+  makeFolder(usual);
+  if (home === undefined) rmSync(join(usual, pointerName), { force: true });
+  else writeFileSync(join(usual, pointerName), JSON.stringify({ home }));
+}
+
+/** Lies in the usual home and names the one to use instead. */
+const pointerName = 'location.json';
+
+function platformHome(env: NodeJS.ProcessEnv): string {
   if (process.platform === 'win32')
     return join(env.APPDATA ?? join(homedir(), 'AppData', 'Roaming'), 'Tessera');
   if (process.platform === 'darwin') return join(homedir(), 'Library', 'Application Support', 'Tessera');

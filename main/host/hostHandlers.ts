@@ -12,6 +12,7 @@ import {
 import type { AppContext } from '../appContext.ts';
 import { untilAborted, type Handlers } from '../contract/channel.ts';
 import { TesseraError } from '../contract/errors.ts';
+import { openHome, setHomePointer } from '../core/home.ts';
 import type { hostChannels } from '../contract/host.ts';
 import { markStart } from '../startMarks.ts';
 
@@ -102,6 +103,12 @@ export function createHostHandlers(context: AppContext, page: WebContents): Hand
         );
       }
       return { path: answer.filePath };
+    },
+    'host:set-home': ({ path }) => {
+      // Checked before it is chosen: a home that cannot be written would keep the next start from working.
+      openHome(path);
+      setHomePointer(path);
+      return {};
     },
     'host:reveal': ({ path }) => {
       shell.showItemInFolder(path);

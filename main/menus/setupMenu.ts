@@ -21,6 +21,7 @@ export function setupMenu(context: AppContext): void {
         submenu: [
           item('Import data…', 'open-files', 'CmdOrCtrl+O'),
           item('Open recipe…', 'open-recipe', 'CmdOrCtrl+Shift+O'),
+          item('Settings', 'go-settings', 'CmdOrCtrl+,'),
           { type: 'separator' },
           isMac ? { role: 'close' } : { role: 'quit' },
         ],

@@ -46,6 +46,13 @@ export function useShellCommands(): void {
       group: 'Go',
       run: () => void router.push({ name: 'first' }),
     },
+    {
+      id: 'settings',
+      title: 'Settings',
+      group: 'Go',
+      keys: 'Ctrl ,',
+      run: () => void router.push({ name: 'settings' }),
+    },
     { id: 'import', title: 'Import data…', group: 'Data', keys: 'Ctrl O', run: () => void choose('data') },
     {
       id: 'recipe',

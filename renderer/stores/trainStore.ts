@@ -54,6 +54,25 @@ export const useTrainStore = defineStore('train', () => {
     }
   }
 
+  // A recipe that nobody has written yet begins with what the settings say.
+  const isUntouched = localStorage.getItem(draftKey) === null;
+  watch(
+    () => core.epoch,
+    async (epoch) => {
+      if (epoch !== 1 || !isUntouched) return;
+      const { defaults } = (await client.call('settings:get', {})).settings;
+      const { device, budget, lr, evalShare } = defaults;
+      recipe.value = {
+        ...recipe.value,
+        ...(device !== undefined && { device }),
+        ...(evalShare !== undefined && { evalShare }),
+        ...(budget !== undefined && { packing: { ...recipe.value.packing, budget } }),
+        ...(lr !== undefined && { optimizer: { ...recipe.value.optimizer, lr } }),
+      };
+    },
+    { immediate: true },
+  );
+
   watch(
     [recipe, () => core.epoch],
     () => {

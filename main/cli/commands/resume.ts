@@ -1,15 +1,23 @@
+import { checkpointOption, readCheckpoint } from '../checkpointOption.ts';
 import { defineCommand } from '../command.ts';
 import { followRun, notFailed } from '../followRun.ts';
 import { runText } from '../runText.ts';
 
 export const command = defineCommand({
   summary: 'Go on with a paused run, or with an ended one from its newest checkpoint',
-  usage: 'RUN [--detach]',
-  options: { detach: { type: 'boolean', help: 'return once it is queued; the core goes on' } },
+  usage: 'RUN [--detach] [--checkpoint WHICH]',
+  options: {
+    detach: { type: 'boolean', help: 'return once it is queued; the core goes on' },
+    checkpoint: checkpointOption,
+  },
   numPositionals: [1, 1],
   run: async (invocation) => {
     const core = await invocation.core();
-    const { run } = await core.call('runs:resume', { id: invocation.positionals[0] ?? '' });
+    const from = readCheckpoint(invocation.options.checkpoint);
+    const { run } = await core.call('runs:resume', {
+      id: invocation.positionals[0] ?? '',
+      ...(from !== undefined && { from }),
+    });
     if (invocation.options.detach) return { run };
     return { run: notFailed(await followRun(core, run.id, invocation)) };
   },

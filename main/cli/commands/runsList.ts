@@ -7,6 +7,7 @@ export const command = defineCommand({
   usage: '[--search Q]',
   options: {
     search: { type: 'string', value: 'Q', help: "words, or recipe fields: 'lr<1e-4 strategy:bfd'" },
+    deleted: { type: 'boolean', help: 'those that were deleted and are not gone yet' },
     archived: { type: 'boolean', help: 'archived ones too' },
   },
   numPositionals: [0, 0],
@@ -14,6 +15,7 @@ export const command = defineCommand({
     (await core()).call('runs:list', {
       ...(options.search !== undefined && { search: options.search }),
       archived: options.archived,
+      deleted: options.deleted,
     }),
   text: ({ runs }) => {
     if (runs.length === 0) return 'No runs yet. Start one with: tessera train RECIPE';

@@ -64,6 +64,11 @@ export class Datasets {
     this.store = new CacheStore(context.db, context.home.caches, budgetGib * gibibyte);
   }
 
+  /** What the environment asks for goes before the setting. */
+  setDiskBudget(gib: number): void {
+    if (process.env['TESSERA_CACHE_BUDGET_GIB'] === undefined) this.store.setBudget(gib * gibibyte);
+  }
+
   /**
    * Imports files into a dataset. The same files with the same options give the same dataset, at once where its
    * tokens are still there.

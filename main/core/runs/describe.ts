@@ -10,9 +10,31 @@ import {
   type RunSummary,
 } from '../../contract/runs.ts';
 
-/** A row of the database as the contract shows it. */
+const optionalColumns = [
+  ...([
+    'reason',
+    'firstLoss',
+    'lastLoss',
+    'evalLossBefore',
+    'evalLossAfter',
+    'bestLoss',
+    'bestStep',
+  ] as const),
+  ...([
+    'tokensPerSecond',
+    'startedAtMs',
+    'endedAtMs',
+    'deletedAtMs',
+    'strategy',
+    'peakLr',
+    'dataset',
+  ] as const),
+  ...(['model', 'device', 'fill'] as const),
+];
+
+/** A row of the database as the contract shows it. Ten thousand of them are made at once: no detours. */
 export function summarise(row: SummaryRow): RunSummary {
-  return {
+  const summary: RunSummary = {
     id: row.id,
     name: row.name,
     status: row.status as RunStatus,
@@ -21,39 +43,11 @@ export function summarise(row: SummaryRow): RunSummary {
     createdAtMs: row.createdAtMs,
     elapsedMs: row.elapsedMs,
     archived: row.archivedAtMs !== null,
-    tags: JSON.parse(row.tags) as string[],
-    ...known(row, [
-      ...([
-        'reason',
-        'firstLoss',
-        'lastLoss',
-        'evalLossBefore',
-        'evalLossAfter',
-        'bestLoss',
-        'bestStep',
-      ] as const),
-      ...([
-        'tokensPerSecond',
-        'startedAtMs',
-        'endedAtMs',
-        'deletedAtMs',
-        'strategy',
-        'peakLr',
-        'dataset',
-      ] as const),
-      ...(['model', 'device', 'fill'] as const),
-    ]),
+    tags: typeof row.tags === 'string' ? (JSON.parse(row.tags) as string[]) : [...row.tags],
   };
-}
-
-/** The named columns, those that are null left out. */
-function known<K extends keyof SummaryRow>(
-  row: SummaryRow,
-  names: K[],
-): { [N in K]?: NonNullable<SummaryRow[N]> } {
-  return Object.fromEntries(names.flatMap((name) => (row[name] === null ? [] : [[name, row[name]]]))) as {
-    [N in K]?: NonNullable<SummaryRow[N]>;
-  };
+  const all: Partial<Record<string, unknown>> = summary;
+  for (const name of optionalColumns) if (row[name] !== null) all[name] = row[name];
+  return summary;
 }
 
 /** What belongs to a run beside its row. */

@@ -74,6 +74,8 @@ export class Runs {
     const tell = (id: string) => {
       this.supervisor.publishRun(id);
     };
+    // A copy that is only shown has no engines to account for.
+    if (context.history.trouble !== undefined) return;
     sweepDeleted(this.queries, context.log);
     void recoverRuns(this.queries, this.series, context, tell).then((waiting) => {
       for (const id of waiting) this.supervisor.enqueue(id);

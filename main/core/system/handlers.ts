@@ -1,13 +1,33 @@
+import { join } from 'node:path';
 import type { Handlers } from '../../contract/channel.ts';
 import type { systemChannels } from '../../contract/system.ts';
 import type { CoreContext } from '../context.ts';
+import { copyHistory, mendHistory } from '../history.ts';
 import { examine } from './doctor.ts';
 import { version } from '../version.ts';
 
-export function systemHandlers({ home, work }: CoreContext): Handlers<typeof systemChannels> {
+export function systemHandlers(context: CoreContext): Handlers<typeof systemChannels> {
+  const { home, history, work } = context;
   const startedAtMs = Date.now();
   return {
-    'system:info': () => ({ version, pid: process.pid, home: home.root, startedAtMs, work: work.names() }),
+    'system:info': () => ({
+      ...{ version, pid: process.pid, home: home.root, startedAtMs, work: work.names() },
+      ...(history.trouble && { historyTrouble: history.trouble }),
+    }),
+    'system:copy-history': async ({ folder }) => {
+      const stamp = new Date().toISOString().slice(0, 19).replaceAll(':', '');
+      const path = join(folder, `tessera-history-${stamp}.sqlite`);
+      return { path, ...(await copyHistory(history, path)) };
+    },
+    'system:mend-history': async () => {
+      const mended = await mendHistory(history);
+      context.closeSoon('the history was mended');
+      return mended;
+    },
+    'system:reopen-history': () => {
+      if (history.trouble !== undefined) context.closeSoon('the history is to be opened again');
+      return {};
+    },
     'system:doctor': () => examine(home),
   };
 }

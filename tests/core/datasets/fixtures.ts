@@ -112,6 +112,8 @@ export async function openDatasets(
   const context: CoreContext = {
     home: paths,
     db,
+    history: { db, path: paths.database },
+    closeSoon: () => undefined,
     log: () => undefined,
     work: createWork(() => undefined),
     onClose: () => undefined,

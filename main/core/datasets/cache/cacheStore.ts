@@ -20,7 +20,7 @@ export interface CacheLease {
 export class CacheStore {
   private readonly db: Db;
   private readonly root: string;
-  private readonly budgetBytes: number;
+  private budgetBytes: number;
   private readonly leases = new Map<string, number>();
 
   /** What an import that died left behind is removed here: the core of a home is the only writer. */
@@ -31,6 +31,11 @@ export class CacheStore {
     for (const name of readdirSync(root).filter((entry) => entry.endsWith('.partial'))) {
       rmSync(join(root, name), { recursive: true, force: true });
     }
+  }
+
+  /** Holds from the next cache on. */
+  setBudget(budgetBytes: number): void {
+    this.budgetBytes = budgetBytes;
   }
 
   dirOf(key: string): string {

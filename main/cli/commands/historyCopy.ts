@@ -1,0 +1,13 @@
+import { resolve } from 'node:path';
+import { defineCommand } from '../command.ts';
+
+export const command = defineCommand({
+  summary: 'Copy what can be read of the history into a new file',
+  usage: 'DIR',
+  options: {},
+  numPositionals: [1, 1],
+  run: async ({ positionals: [folder = ''], core }) =>
+    (await core()).call('system:copy-history', { folder: resolve(folder) }),
+  text: ({ path, rows, damagedTables }) =>
+    `${path}: ${rows} rows${damagedTables.length === 0 ? '' : `; parts of ${damagedTables.join(', ')} could not be read`}`,
+});

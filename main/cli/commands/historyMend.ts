@@ -1,0 +1,11 @@
+import { defineCommand } from '../command.ts';
+
+export const command = defineCommand({
+  summary: 'Put what can be read of a damaged history in its place; the damaged file is kept',
+  usage: '',
+  options: {},
+  numPositionals: [0, 0],
+  run: async ({ core }) => (await core()).call('system:mend-history', {}),
+  text: ({ rows, aside, damagedTables }) =>
+    `${rows} rows kept${damagedTables.length === 0 ? '' : `; parts of ${damagedTables.join(', ')} were lost`}. The damaged file is ${aside}.`,
+});
