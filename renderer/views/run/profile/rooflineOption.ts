@@ -2,7 +2,7 @@ import type { ProfileRow, RunProfile } from '../../../../main/contract/profile.t
 import type { ChartOption } from '../../../charts/echarts.ts';
 import { token, withAlpha } from '../../../charts/tokens.ts';
 import { decimal } from '../../../format.ts';
-import { colorOf, nameOf } from './operations.ts';
+import { colorOf, groupOf, nameOf } from './operations.ts';
 
 type Roof = NonNullable<RunProfile['roof']>;
 
@@ -33,7 +33,14 @@ export function rooflineOption(rows: ProfileRow[], roof: Roof): ChartOption {
   const bottom =
     10 ** Math.floor(Math.log10(Math.min(...points.map(({ y }) => y), roof.bytesPerSecond * 0.1)));
   const longest = Math.max(...shown.map(({ totalMs }) => totalMs), 1e-9);
-  const named = new Set([...shown].sort((a, b) => (b.couldSaveMs ?? 0) - (a.couldSaveMs ?? 0)).slice(0, 5));
+  // One name for each kind of operation, where most is to be saved: points of a kind lie close together.
+  const named = new Set(
+    [...shown]
+      .sort((a, b) => (b.couldSaveMs ?? 0) - (a.couldSaveMs ?? 0))
+      .filter(
+        (row, i, all) => all.findIndex((each) => groupOf(each.operation) === groupOf(row.operation)) === i,
+      ),
+  );
   const label = { color: token('tx-3'), fontSize: 11, fontFamily: token('font-ui') };
   const power = (value: number) => (value >= 1000 ? decimal(value, 0) : String(Number(value.toPrecision(2))));
   return {

@@ -93,7 +93,7 @@ export function telemetryOption(
     },
     yAxis: {
       type: 'value',
-      ...(panel.max === undefined ? { scale: true } : { min: 0, max: panel.max }),
+      ...(panel.max === undefined ? { scale: true } : { min: 0, max: panel.max, interval: panel.max / 4 }),
       splitNumber: 3,
       axisLine: { show: false },
       axisTick: { show: false },
