@@ -7,6 +7,9 @@
 namespace tessera::gdn {
 namespace {
 
+constexpr int kPrepareRegisters = 104, kChainRegisters = 200;
+static_assert(kPrepareRegisters + 2 * kChainRegisters <= 65536 / Pipe::kGroup);
+
 #ifdef TESSERA_WGMMA
 
 // Writes dB, given as left operands, and dV = beta dB; `values` is the tile it is turned in.
@@ -138,10 +141,10 @@ __global__ void __launch_bounds__(Pipe::kThreads, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   Walk<true> walk(args, shared, args.seq_chunk[blockIdx.y]);
   if (threadIdx.x < Pipe::kGroup) {
-    fewer_registers<Pipe::kPrepareRegisters>();
+    fewer_registers<kPrepareRegisters>();
     walk.prepare<false>(d_o + static_cast<size_t>(walk.head) * kHead, args.values);
   } else {
-    more_registers<Pipe::kChainRegisters>();
+    more_registers<kChainRegisters>();
     run_chain(walk, threadIdx.x / Pipe::kGroup - 1, out);
   }
 #else

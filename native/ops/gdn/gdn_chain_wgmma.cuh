@@ -29,8 +29,6 @@ struct Pipe {
   static constexpr int kImages = kVectors + kStages * kVectorBytes;
   static constexpr int kSharedBytes = kImages + 2 * kStateHalfBytes;
   static_assert(kSharedBytes <= 227 * 1024);
-  static constexpr int kPrepareRegisters = 88, kChainRegisters = 208;
-  static_assert(kPrepareRegisters + 2 * kChainRegisters <= 65536 / kGroup);
 
   enum Barrier { kFull = 1, kEmpty = kFull + kStages, kPrepared = kEmpty + kStages, kImage };
 };

@@ -7,6 +7,9 @@
 namespace tessera::gdn {
 namespace {
 
+constexpr int kPrepareRegisters = 88, kChainRegisters = 208;
+static_assert(kPrepareRegisters + 2 * kChainRegisters <= 65536 / Pipe::kGroup);
+
 #ifdef TESSERA_WGMMA
 
 // X^T = (V - e (K S))^T as left operands, from y = (K S)^T and the tile of V.
@@ -120,10 +123,10 @@ __global__ void __launch_bounds__(Pipe::kThreads, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   Walk<false> walk(args, shared, args.seq_chunk[blockIdx.y]);
   if (threadIdx.x < Pipe::kGroup) {
-    fewer_registers<Pipe::kPrepareRegisters>();
+    fewer_registers<kPrepareRegisters>();
     walk.prepare<true>(args.v_row(0, walk.head), args.conv_dim);
   } else {
-    more_registers<Pipe::kChainRegisters>();
+    more_registers<kChainRegisters>();
     run_chain<kSave>(walk, threadIdx.x / Pipe::kGroup - 1, o_out, state_out);
   }
 #else
