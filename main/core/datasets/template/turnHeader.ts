@@ -30,7 +30,7 @@ export function headerLength(
   eosToken: string,
 ): number {
   const role = roleRange ?? findRole(lead);
-  if (!role) return promptOverlap(lead, promptText);
+  if (!role) return promptOverlap(lead, promptText) || labelLength(lead, eosToken);
   let end = afterRole(lead, role, promptText, eosToken);
   // Kimi's header names the role twice: <|im_assistant|>assistant<|im_middle|>.
   const again = findRole(lead.slice(end));
@@ -99,6 +99,18 @@ function promptOverlap(lead: string, promptText: string | null): number {
     return thinking === -1 ? size : thinking;
   }
   return 0;
+}
+
+/** A line of its own with a colon (`### Response:`, `A:`), or one marker (`<|a|>`): all that the template prints. */
+const LABEL = /^\s*(?:#+ *)?\p{L}[\p{L}\d _-]{0,40}:(?=\s*$)|^\s*(?:<[^<>\s]*>|\[[^[\]\s]*\])(?=\s*$)/u;
+
+/** A header without a role's name, where the template has no generation prompt to tell it by. */
+function labelLength(lead: string, eosToken: string): number {
+  const label = LABEL.exec(lead)?.[0];
+  if (label === undefined || OPENS_SPEECH.test(label))
+    return label?.endsWith(':') === true ? matchEnd(NEWLINES, lead, label.length) : 0;
+  const start = label.length - label.trimStart().length;
+  return endMarkerLength(lead, start, eosToken) > 0 ? 0 : matchEnd(NEWLINES, lead, label.length);
 }
 
 function matchEnd(pattern: RegExp, text: string, at: number): number {

@@ -40,6 +40,16 @@ function fixture(name: string): string {
 
 const LOOP = '{% for m in messages %}';
 const FAMILIES: Record<string, [template: string, first: string, second: string]> = {
+  'a label that names no role': [
+    `${LOOP}{% if m.role == 'user' %}{{ '### Instruction:\\n' + m.content + '\\n\\n' }}{% else %}{{ '### Response:\\n' + m.content + '</s>' }}{% endif %}{% endfor %}`,
+    'an answer</s>',
+    'bye</s>',
+  ],
+  'a marker that names no role, and a generation block': [
+    `${LOOP}{% if m.role == 'user' %}<|u|>{{ m.content }}<|e|>{% else %}<|a|>{% generation %}{{ m.content }}<|e|>{% endgeneration %}{% endif %}{% endfor %}`,
+    'an answer<|e|>',
+    'bye<|e|>',
+  ],
   'ChatML from a string put together in a namespace': [
     `{% set ns = namespace(s='') %}${LOOP}{% set ns.s = ns.s + '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' %}{% endfor %}{{ ns.s }}`,
     'an answer<|im_end|>',
