@@ -63,3 +63,14 @@ test('the fuses are set: Electron is no Node and loads its archive alone', async
   );
   expect(asNode).not.toContain('42');
 });
+
+test('with no display it says so, names its command line, and ends', async ({ home }) => {
+  const { DISPLAY: _display, WAYLAND_DISPLAY: _wayland, ...plain } = env;
+  const failed = await promisify(execFile)(join(folder, 'tessera'), ['--home', home], {
+    env: plain,
+    timeout: 20_000,
+  }).catch((error: unknown) => error as { code: number; stderr: string });
+  expect(failed).toMatchObject({ code: 1 });
+  expect(failed.stderr).toContain('neither DISPLAY nor WAYLAND_DISPLAY is set');
+  expect(failed.stderr).toContain(join(folder, 'resources/bin/tessera'));
+});
