@@ -1,34 +1,105 @@
 #!/usr/bin/env bash
 # Everything that only a GPU can check, in one command and one table. Usage: check_all.sh BUILD_DIR [DEVICE]
-#   operations     cuda_ops_check            each against the CPU backend, two runs, refusals
-#   whole model    verify on real-dims       loss, logits, gradients, isolation, eight steps; every policy
-#   determinism    bench --hash              equal weights after the same steps: two runs, without graphs, every policy
+# Needs the build's programs and the fixtures; python3 with torch and transformers adds a row, so does compute-sanitizer.
+# ONLY="a b" runs the groups named: operations cores model odd identity run memory profile sanitizer.
+# LOGS: a folder for the full output.
+#   operations  each operation against the CPU backend: packed lengths 1 2 3 4 5 63 64 65 127 129 4096 and empty
+#               segments, gate extremes, logits past 2^31, 100 optimizer steps against fp64, unbiased rounding, refusals
+#   cores       delta rule and attention alone: packed = alone, perturbation, two runs, every tier
+#   model       verify on real-dims in fp32 and bf16, every policy;  odd: tiny by the reference kernels, and its refusal
+#   identity    equal weights after the same steps: two runs, without graphs, every policy
+#   run         train: pause, checkpoint, stop, resumed = never stopped, both optimizers; NaN refused; loaded by transformers
+#   memory      forecast against the device, 3 %
 set -uo pipefail
 build=${1:?the build folder}
 device=${2:-cuda:0}
-fixture=$(cd "$(dirname "$0")/../../.." && pwd)/tests/fixtures/golden/real-dims
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+golden=$root/tests/fixtures/golden
+engine=$build/tessera-engine
+logs=${LOGS:-$(mktemp -d)}
 failed=0
+wants() { [ -z "${ONLY:-}" ] || [[ " $ONLY " == *" $1 "* ]]; }
 row() { # name, exit status, text
-  if [ "$2" -eq 0 ]; then printf 'ok    %-28s %s\n' "$1" "$3"; else printf 'FAIL  %-28s %s\n' "$1" "$3"; failed=1; fi
+  if [ "$2" -eq 0 ]; then printf 'ok    %-34s %s\n' "$1" "$3"; else printf 'FAIL  %-34s %s\n' "$1" "$3"; failed=1; fi
+}
+field() { python3 -c "
+import json,sys
+v = json.loads(sys.stdin.read().strip().split(chr(10))[-1])
+print(eval(sys.argv[1]))" "$1" 2>&1 | tail -1; }
+program() { # name, command…
+  local name=$1
+  shift
+  "$@" >"$logs/$name.log" 2>&1
+  row "$name" $? "$(grep -E 'checks? failed' "$logs/$name.log" | paste -sd ';' || tail -1 "$logs/$name.log")"
+  grep '^FAIL' "$logs/$name.log" | head -20
 }
 
-table=$("$build/cuda_ops_check" --device "${device#cuda:}" 2>&1)
-row cuda_ops_check $? "$(tail -1 <<<"$table")"
-grep '^FAIL' <<<"$table"
+if wants operations; then program cuda_ops_check "$build/cuda_ops_check" --device "${device#cuda:}"; fi
+if wants cores; then
+  program gdn_check "$build/gdn_check"
+  program attention_check "$build/attention_check"
+fi
 
-for policy in full P1 P2 P0; do
-  report=$("$build/tessera-engine" verify --fixture "$fixture" --device "$device" --policy $policy 2>/dev/null)
-  row "verify, $policy" $? "$(grep -o '"gradients":{[^}]*}' <<<"$report")"
-done
+if wants model; then
+  for policy in P1 full P2 P0; do
+    "$engine" verify --fixture "$golden/real-dims" --device "$device" --policy $policy \
+      >"$logs/verify-$policy.json" 2>"$logs/verify-$policy.log"
+    row "verify real-dims, $policy" $? "$(field "'fp32: logits %.1e worst gradient %.1e; bf16: logits %.1e median %.1e worst %.1e (rounding alone %.1e %.1e %.1e) %s' % (v['logits']['relativeError'], v['gradients']['worst']['relativeError'], v['bf16']['logits']['relativeError'], v['bf16']['gradients']['median'], v['bf16']['gradients']['worst']['relativeError'], v['bf16']['yardstick']['logits']['relativeError'], v['bf16']['yardstick']['gradients']['median'], v['bf16']['yardstick']['gradients']['worst']['relativeError'], v['failures'])" <"$logs/verify-$policy.json")"
+  done
+fi
 
-bench=("$build/tessera-engine" bench --shape 0.8b --device "$device" --optimizer bf16sr --clip 0 --compaction off
-       --steps 4 --profile-steps 0 --hash)
-hash() { "${bench[@]}" "$@" 2>/dev/null | grep -o '"weightHash":"[0-9a-f]*"'; }
-first=$(hash --policy P1)
-for variant in "--policy P1" "--policy P1 --eager" "--policy full" "--policy P2" "--policy P0"; do
-  # shellcheck disable=SC2086
-  again=$(hash $variant)
-  [ -n "$again" ] && [ "$again" = "$first" ]
-  row "same bits: $variant" $? "$again"
-done
+if wants odd; then
+  "$engine" verify --fixture "$golden/tiny" --device "$device" --accept-slow >"$logs/tiny.json" 2>"$logs/tiny.log"
+  row "verify tiny, --accept-slow" $? "$(field "'fp32: worst gradient %.1e; bf16: median %.1e %s' % (v['gradients']['worst']['relativeError'], v['bf16']['gradients']['median'], v['failures'])" <"$logs/tiny.json")"
+  "$engine" bench --shape tiny --device "$device" --steps 2 >"$logs/refused.json" 2>"$logs/refused.log"
+  [ $? -ne 0 ] && grep -q 'the fast CUDA kernels serve' "$logs/refused.log"
+  row "tiny without it is refused" $? "$(tail -1 "$logs/refused.log" | cut -c1-150)"
+  "$engine" bench --shape tiny --device "$device" --steps 3 --accept-slow --profile-steps 0 >"$logs/slow.json" 2>"$logs/slow.log"
+  row "bench tiny, --accept-slow" $? "$(field "'%.1f ms' % v['msPerStep']['median']" <"$logs/slow.json")"
+fi
+
+if wants identity; then
+  bench=("$engine" bench --shape 0.8b --device "$device" --optimizer bf16sr --clip 0 --compaction off
+         --steps 4 --profile-steps 0 --hash)
+  hash() { "${bench[@]}" "$@" 2>>"$logs/identity.log" | field "v['weightHash']"; }
+  # The first run of all chooses the products' algorithms; the same file serves the others.
+  first=$(hash --policy P1)
+  for variant in "--policy P1" "--policy P1 --eager" "--policy full" "--policy P2" "--policy P0"; do
+    # shellcheck disable=SC2086
+    again=$(hash $variant)
+    [ -n "$again" ] && [ "$again" = "$first" ]
+    row "same bits: $variant" $? "$again"
+  done
+fi
+
+if wants run; then
+  python3 "$root/tests/native/cuda/check_run.py" "$engine" "$device" "$golden/real-dims" "$logs" || failed=1
+fi
+
+if wants memory; then
+  "$engine" bench --shape 0.8b --device "$device" --optimizer bf16sr --policy P0 --steps 3 --profile-steps 0 \
+    >"$logs/memory.json" 2>"$logs/memory.log"
+  told=$(field "'%.3f GiB, forecast %.3f: %+.2f %%' % (v['peakMemoryGiB'], v['memory']['total'] / 2**30, 100 * (v['memory']['total'] / 2**30 / v['peakMemoryGiB'] - 1))" <"$logs/memory.json")
+  field "'within' if abs(v['memory']['total'] / 2**30 / v['peakMemoryGiB'] - 1) < 0.03 else 'outside'" <"$logs/memory.json" | grep -q within
+  row "memory forecast within 3 %" $? "$told"
+fi
+
+if wants profile; then
+  "$engine" bench --shape 0.8b --device "$device" --optimizer bf16sr --clip 0 --policy P0 --steps 5 --profile cupti \
+    --profile-steps 3 >"$logs/profile.json" 2>"$logs/profile.log"
+  row "profile by cupti" $? "$(field "v['profileSource'] + '; ' + ', '.join('%s %.2f ms' % (o['op'], o['totalMs']) for o in v['ops'][:3])" <"$logs/profile.json")"
+fi
+
+if wants sanitizer; then
+  if command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck; do
+      compute-sanitizer --tool $tool --error-exitcode 9 "$engine" verify --precision bf16 --fixture "$golden/real-dims" \
+        --device "$device" >"$logs/$tool.log" 2>&1
+      code=$?
+      row "compute-sanitizer $tool" $((code == 9)) "$(grep 'SUMMARY' "$logs/$tool.log" | tail -1)"
+    done
+  else
+    echo "skip  compute-sanitizer                  not on this machine"
+  fi
+fi
 exit $failed

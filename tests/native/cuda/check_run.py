@@ -1,0 +1,170 @@
+"""Real runs of `tessera-engine train` on a GPU, from a fixture's model and a cache made here. Usage:
+check_run.py ENGINE DEVICE MODEL_FOLDER LOGS. Prints rows of check_all.sh's table; exits 1 on a failure."""
+import filecmp, json, os, random, shutil, struct, subprocess, sys, tempfile, threading
+from pathlib import Path
+
+engine, device, model, logs = sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4])
+failed = False
+STEPS, EXAMPLES = 12, 24
+
+
+def row(name, good, text):
+    global failed
+    failed |= not good
+    print(f"{'ok   ' if good else 'FAIL '} {name:<34} {text}", flush=True)
+
+
+def safetensors(path, tensors):
+    header, blobs, at = {}, [], 0
+    for name, (dtype, shape, raw) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(raw)]}
+        at += len(raw)
+        blobs.append(raw)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    Path(path).write_bytes(struct.pack("<Q", len(text)) + text + b"".join(blobs))
+
+
+def i32(values):
+    return ("I32", [len(values)], struct.pack(f"<{len(values)}i", *values))
+
+
+def i64(values):
+    return ("I64", [len(values)], struct.pack(f"<{len(values)}q", *values))
+
+
+work = Path(tempfile.mkdtemp())
+config = json.loads((model / "config.json").read_text())
+draw = random.Random(7)
+lengths = [draw.choice([1, 5, 63, 64, 65, 129, 200]) + 2 for _ in range(EXAMPLES)]
+ids = [[draw.randrange(config["vocab_size"]) for _ in range(n)] for n in lengths]
+(work / "cache").mkdir()
+flat = [t for example in ids for t in example]
+supervised = bytes(b for example in ids for b in [0] + [1] * (len(example) - 1))
+offsets = [0]
+for example in ids:
+    offsets.append(offsets[-1] + len(example))
+safetensors(work / "cache" / "shard-00000.safetensors",
+            {"input_ids": i32(flat), "supervised": ("U8", [len(supervised)], supervised), "offsets": i64(offsets)})
+safetensors(work / "plan.safetensors",
+            {"example": i32(list(range(EXAMPLES))), "start": i64([0] * EXAMPLES), "length": i32(lengths),
+             "bin_offsets": i64(list(range(0, EXAMPLES + 1, 2)))})
+
+
+class Run:
+    """One engine; `command` writes to it, `until` reads its events up to one that matches."""
+
+    def __init__(self, out, recipe, resume=None, folder=model):
+        (work / f"{out}.json").write_text(json.dumps(recipe))
+        call = [engine, "train", "--recipe", work / f"{out}.json", "--cache", work / "cache", "--plan",
+                work / "plan.safetensors", "--model", folder, "--out", work / out, "--device", device]
+        if resume:
+            call += ["--resume", resume]
+        self.log = open(logs / f"train-{out}.log", "w")
+        self.process = subprocess.Popen([str(c) for c in call], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.log, text=True)
+        self.timer = threading.Timer(120, self.process.kill)
+        self.timer.start()
+        self.events = []
+
+    def command(self, name):
+        self.process.stdin.write(json.dumps({"command": name}) + "\n")
+        self.process.stdin.flush()
+
+    def until(self, name=None):
+        for line in self.process.stdout:
+            event = json.loads(line)
+            self.log.write(line)
+            self.events.append(event)
+            if event["event"] == name:
+                return event
+        self.process.wait()
+        self.timer.cancel()
+        return None
+
+    def losses(self):
+        return {e["step"]: e["loss"] for e in self.events if e["event"] == "step"}
+
+
+def recipe(mode, **more):
+    return {"steps": STEPS, "device": device, "seed": 3, "packing": {"budget": 512}, "gradAccumulation": 2,
+            "optimizer": {"mode": mode, "lr": 2e-3, "weightDecay": 0.1}, "acceptSlow": False,
+            "schedule": {"kind": "cosine", "warmupSteps": 2}, "checkpoint": {"everySteps": 4, "keep": 9}, **more}
+
+
+def checkpoints(out):
+    return sorted((p for p in (work / out).iterdir() if p.is_dir()), key=lambda p: int("".join(filter(str.isdigit, p.name))))
+
+
+def same_files(a, b):
+    names = sorted(p.name for p in a.iterdir() if p.suffix == ".safetensors")
+    different = [n for n in names if not filecmp.cmp(a / n, b / n, shallow=False)]
+    return bool(names) and not different, f"{len(names)} files" + (f", different: {different}" if different else "")
+
+
+for mode in ("master32", "bf16sr"):
+    whole = Run(f"whole-{mode}", recipe(mode))
+    whole.until()
+    losses = whole.losses()
+    fell = len(losses) == STEPS and losses[STEPS] < losses[1]
+    row(f"train, {mode}", fell and whole.process.returncode == 0,
+        f"{len(losses)} steps, loss {losses.get(1, 0):.4f} to {losses.get(STEPS, 0):.4f}")
+    halves = Run(f"halves-{mode}", recipe(mode))
+    halves.until("step")
+    halves.command("pause")
+    paused = halves.until("paused")
+    halves.command("checkpoint")
+    halves.until("checkpoint")
+    halves.command("resume")
+    resumed = halves.until("resumed")
+    halves.command("stop")
+    halves.until()
+    done = halves.events[-1]
+    row(f"pause, checkpoint, stop, {mode}", bool(paused and resumed) and done["event"] == "done" and done["reason"] == "stopped",
+        f"paused after step {paused['step'] if paused else '?'}, stopped after {done.get('step')}")
+    rest = Run(f"halves-{mode}", recipe(mode), resume=checkpoints(f"halves-{mode}")[-1])
+    rest.until()
+    good, text = same_files(checkpoints(f"whole-{mode}")[-1], checkpoints(f"halves-{mode}")[-1])
+    row(f"resumed = never stopped, {mode}", good, text)
+
+# A weight that is NaN from the start: nothing changes, the layer is named.
+broken = work / "broken"
+shutil.copytree(model, broken)
+raw = bytearray((broken / "model.safetensors").read_bytes())
+size = struct.unpack("<Q", raw[:8])[0]
+info = json.loads(raw[8:8 + size])["model.layers.1.mlp.down_proj.weight"]
+at = 8 + size + info["data_offsets"][0]
+raw[at:at + 2] = b"\xc0\x7f" if info["dtype"] == "BF16" else raw[at:at + 2]
+(broken / "model.safetensors").write_bytes(raw)
+nan = Run("nan", recipe("master32"), folder=broken)
+nan.until()
+error = next((e for e in nan.events if e["event"] == "error"), {"message": "no error", "code": ""})
+kept = [p.name for p in checkpoints("nan")] if (work / "nan").exists() else []
+row("NaN: refused, layer named, state kept", error["code"] == "non_finite" and "layer 1" in error["message"] and bool(kept),
+    f"{error['message'][:110]} {kept}")
+
+# What was saved, loaded by transformers on this GPU.
+try:
+    import torch
+    from transformers import AutoModelForCausalLM
+    saved = checkpoints("whole-master32")[-1]
+    folder = saved if (saved / "config.json").exists() else saved / "model"
+    net = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).to("cuda").eval()
+    total = count = 0.0
+    with torch.no_grad():
+        for example in ids:
+            tokens = torch.tensor([example], device="cuda")
+            nll = torch.nn.functional.cross_entropy(net(tokens).logits[0, :-1].float(), tokens[0, 1:], reduction="sum")
+            total, count = total + nll.item(), count + len(example) - 1
+    again = Run("again", recipe("master32", steps=1, gradAccumulation=EXAMPLES // 2), folder=folder)
+    again.until()
+    ours, theirs = again.losses()[1], total / count
+    row("loaded by transformers", abs(ours - theirs) < 5e-3, f"loss {theirs:.5f}, the engine's {ours:.5f}")
+except Exception as problem:  # absent or too old for this architecture: said, not hidden
+    missing = isinstance(problem, (ImportError, KeyError, ValueError))
+    if missing:
+        print(f"skip  {'loaded by transformers':<34} {type(problem).__name__}: {str(problem)[:110]}")
+    else:
+        row("loaded by transformers", False, f"{type(problem).__name__}: {str(problem)[:110]}")
+shutil.rmtree(work, ignore_errors=True)
+sys.exit(failed)
