@@ -13,7 +13,8 @@ void add_bench(CLI::App& app, int* status) {
     std::string device = "cpu", optimizer = "master32", compaction = "on", profile = "events";
     int threads = 0;
     i64 profile_steps = 5;
-    bool eager = false;
+    bool eager = false, accept_slow = false;
+    std::string precision = "auto";
   };
   auto args = std::make_shared<Arguments>();
   BenchOptions& b = args->bench;
@@ -58,17 +59,23 @@ void add_bench(CLI::App& app, int* status) {
       ->capture_default_str();
   command->add_flag("--hash", b.hash, "Hash of the weights at the end");
   command->add_flag("--eager", args->eager, "cuda: submit operation by operation instead of graphs");
+  command->add_option("--precision", args->precision, "auto, fp32 or bf16")
+      ->check(CLI::IsMember({"auto", "fp32", "bf16"}))
+      ->capture_default_str();
+  command->add_flag("--accept-slow", args->accept_slow, "cuda: measure with reference kernels where needed");
   command->add_option("--threads", args->threads, "cpu threads; 0: all cores");
   accept_json(command);
   command->callback([args, status] {
     BenchOptions& bench = args->bench;
     bench.optimizer = args->optimizer == "bf16sr" ? OptimizerMode::bf16sr : OptimizerMode::master32;
     bench.compaction = args->compaction == "on";
-    const DeviceOptions plain{.threads = args->threads, .profile = "", .graphs = !args->eager};
+    const DeviceOptions plain{
+        .threads = args->threads, .profile = "", .graphs = !args->eager, .precision = args->precision};
+    const ModelConfig config = shape_config(bench.shape);
     Json report;
     bool timed_by_operation = false;
     {
-      const auto device = make_backend(args->device, plain);
+      const auto device = make_model_backend(args->device, config, args->accept_slow, plain);
       report = run_bench(*device, bench);
       timed_by_operation = !device->fixed_shapes();  // the cpu times its operations as it goes
     }
@@ -76,8 +83,12 @@ void add_bench(CLI::App& app, int* status) {
       // Events around every operation cost time of their own: a run apart.
       bench.steps = args->profile_steps;
       bench.hash = false;
-      const auto device = make_backend(args->device, {.threads = args->threads, .profile = args->profile});
-      report["ops"] = run_bench(*device, bench)["ops"];
+      const auto device = make_model_backend(
+          args->device, config, args->accept_slow,
+          {.threads = args->threads, .profile = args->profile, .precision = args->precision});
+      const Json profiled = run_bench(*device, bench);
+      report["ops"] = profiled["ops"];
+      report["profileSource"] = profiled["profileSource"];
     }
     print_json(report);
     *status = 0;

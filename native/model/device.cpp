@@ -11,7 +11,11 @@ namespace {
 
 std::unique_ptr<Backend> cuda(int index, const DeviceOptions& options) {
 #ifdef TESSERA_WITH_CUDA
-  return make_cuda_backend({.device = index, .profile = options.profile, .graphs = options.graphs});
+  return make_cuda_backend({.device = index,
+                            .profile = options.profile,
+                            .graphs = options.graphs,
+                            .reference = options.reference,
+                            .fp32 = options.precision == "fp32"});
 #else
   throw EngineError("no_cuda",
                     "device cuda:" + std::to_string(index) + ": this engine was built without CUDA",
@@ -22,7 +26,15 @@ std::unique_ptr<Backend> cuda(int index, const DeviceOptions& options) {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const std::string& device, const DeviceOptions& options) {
-  if (device == "cpu") return make_cpu_backend({.threads = options.threads});
+  if (options.precision != "auto" && options.precision != "fp32" && options.precision != "bf16")
+    throw EngineError("invalid_recipe", "precision \"" + options.precision + "\" is unknown",
+                      "Use auto, fp32 or bf16.");
+  if (device == "cpu") {
+    if (options.precision == "bf16")
+      throw EngineError("unsupported_precision", "the cpu device computes in fp32 only",
+                        "Use precision auto or fp32, or a CUDA device.");
+    return make_cpu_backend({.threads = options.threads});
+  }
   if (device == "auto") {
     try {
       return cuda(0, options);
@@ -44,6 +56,29 @@ std::unique_ptr<Backend> make_backend(const std::string& device, const DeviceOpt
                       "Name a single one, such as cuda:0.");
   throw EngineError("invalid_device", "device \"" + device + "\" is unknown",
                     "Use cpu, cuda:0, cuda:1, … or auto.");
+}
+
+std::unique_ptr<Backend> make_model_backend(const std::string& device, const ModelConfig& config,
+                                            bool accept_slow, const DeviceOptions& options) {
+  auto backend = make_backend(device, options);
+  std::string why;
+  for (const KernelInfo& k : backend->kernels(config.gdn, config.attn))
+    if (why.empty() && k.tier == "unsupported") why = k.reason;
+  const bool fast = backend->name() != "cpu" && options.precision != "fp32" && options.reference.empty();
+  if (why.empty() && fast && (config.hidden % 8 || config.intermediate % 8 || config.vocab % 8))
+    why = "the model has hidden_size " + std::to_string(config.hidden) + ", intermediate_size " +
+          std::to_string(config.intermediate) + " and vocab_size " + std::to_string(config.vocab) +
+          "; the fast CUDA kernels serve multiples of 8";
+  if (why.empty()) return backend;
+  if (!accept_slow)
+    throw EngineError("unsupported_head_size", backend->name() + ": " + why,
+                      "Accept the slow reference kernels (acceptSlow: true, --accept-slow), or use the cpu "
+                      "device for this model.");
+  DeviceOptions plain = options;
+  plain.reference = why;
+  const std::string name = backend->name();
+  backend.reset();
+  return make_backend(name, plain);
 }
 
 Json kernels_json(const std::vector<KernelInfo>& kernels) {

@@ -5,18 +5,26 @@
 #include <string>
 
 #include "core/json_fwd.h"
+#include "model/config.h"
 #include "ops/backend.h"
 
 namespace tessera {
 
 struct DeviceOptions {
-  int threads = 0;      // cpu: 0 is all cores
-  std::string profile;  // cuda: "", "events", "cupti"
-  bool graphs = true;   // cuda: false submits operation by operation
+  int threads = 0;                 // cpu: 0 is all cores
+  std::string profile;             // cuda: "", "events", "cupti"
+  bool graphs = true;              // cuda: false submits operation by operation
+  std::string reference{};         // cuda: not empty takes the slow kernels, and says why
+  std::string precision = "auto";  // auto: bf16 on cuda, fp32 on cpu; else fp32 | bf16
 };
 // device: "cpu", "cuda:N" or "auto" (cuda:0 where one is usable, else cpu).
 // Throws EngineError invalid_device | no_cuda.
 std::unique_ptr<Backend> make_backend(const std::string& device, const DeviceOptions& options = {});
+
+// The same for a model: where the fast CUDA kernels do not serve its sizes, the reference kernels if they are
+// accepted. Throws unsupported_head_size (naming the sizes that are served) where they are not.
+std::unique_ptr<Backend> make_model_backend(const std::string& device, const ModelConfig& config,
+                                            bool accept_slow, const DeviceOptions& options = {});
 
 // How the kernels of a backend are listed in hello and doctor.
 Json kernels_json(const std::vector<KernelInfo>& kernels);

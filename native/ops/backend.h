@@ -120,7 +120,9 @@ struct StepResult {
   double loss_sum;  // sum of -log p over supervised positions of all micro-batches
   float grad_norm;  // global norm of the mean gradient, before clipping
   float scale;      // inv_tokens * clip coefficient, applied to every gradient by adamw
-  i32 finite;       // 0: a loss or gradient was NaN or infinite; adamw then changes nothing
+  i32 finite;       // 0: adamw changes nothing: `refused`
+  i32 refused;  // 1 from the first step on with a NaN or infinite loss or gradient; never cleared by a step,
+                // so that those submitted after it before the host knew change nothing either
 };
 
 enum class OptimizerMode : u8 { master32, bf16sr };
@@ -206,6 +208,11 @@ class Backend {
   virtual void release_host(void* p) { ::operator delete(p); }
   virtual void upload(void* dst, const void* host, size_t bytes) { copy_in(dst, host, bytes); }
   virtual void download(void* host, const void* src, size_t bytes) { copy_out(host, src, bytes); }
+  // The same beside what is enqueued already: to `staging` (device memory of its own, not the batch in use)
+  // while the device computes, then from there to dst in its turn.
+  virtual void upload_ahead(void* dst, void* staging, const void* host, size_t bytes) {
+    upload(dst, host, bytes);
+  }
   virtual i64 mark() { return 0; }  // a point after everything enqueued so far
   virtual void wait(i64 mark) {}    // until the device has passed that point; later marks are not waited for
   // Scratch that kernels share (partial sums, library workspace). Sized before the arena is planned, set
@@ -224,9 +231,11 @@ class Backend {
   // what was measured before. Empty on a backend that computes within the call: there the caller's clock
   // tells.
   virtual void profile(bool on) {}
-  virtual std::vector<OpTime> op_times() { return {}; }  // synchronizes
-  virtual std::vector<OpSpan> op_spans() { return {}; }  // the same operations one by one; synchronizes
-  virtual DeviceRoof roof() { return {}; }               // measured at the first call; synchronizes
+  virtual std::vector<OpTime> op_times() { return {}; }      // synchronizes
+  virtual std::vector<OpSpan> op_spans() { return {}; }      // the same operations one by one; synchronizes
+  virtual DeviceRoof roof() { return {}; }                   // measured at the first call; synchronizes
+  virtual std::string profile_source() const { return ""; }  // events, cupti, or why not cupti
+  virtual i64 idle_launches() const { return 0; }            // launches that found the device without work
   virtual i64 submissions() const { return 0; }       // graphs, and kernels outside graphs, submitted so far
   virtual i64 kernels(int graph) const { return 0; }  // kernels that one launch of this graph runs
   // Device memory that the backend itself takes beside what is allocated: context, code, libraries. For the
@@ -338,6 +347,9 @@ struct CudaOptions {
   bool library =
       true;  // false: matrix products by the plain kernel (tier reference), as where cuBLASLt is absent
   bool graphs = true;  // false: launch() submits operation by operation (the same kernels, the same results)
+  // The plain kernels for every operation but the products: any head sizes, slow. Not empty: why.
+  std::string reference;
+  bool fp32 = false;  // activations and weights in fp32; by the reference kernels alone
 };
 // Throws EngineError no_cuda (with the reason) where the build or the machine has none.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options);

@@ -283,7 +283,8 @@ void CpuBackend::grad_norm(StepResult* result, const std::vector<AdamSegment>& s
   }
   const double norm = scalars->inv_tokens * std::sqrt(sum);
   result->grad_norm = static_cast<float>(norm);
-  result->finite = std::isfinite(result->grad_norm) && std::isfinite(result->loss_sum);
+  if (!std::isfinite(result->grad_norm) || !std::isfinite(result->loss_sum)) result->refused = 1;
+  result->finite = result->refused == 0;
   const double clip = scalars->clip > 0 ? std::fmin(1.0, scalars->clip / (norm + 1e-6)) : 1.0;
   result->scale = static_cast<float>(scalars->inv_tokens * clip);
 }

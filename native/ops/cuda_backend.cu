@@ -7,6 +7,7 @@
 #include "ops/cuda_backend.h"
 #include "ops/cuda_common.cuh"
 #include "ops/linear/linear_cuda.h"
+#include "ops/reference/reference_backend.h"
 
 // Memory, graphs and the profiler. The operations are in cuda_backend_ops.cu.
 namespace tessera {
@@ -65,14 +66,15 @@ CudaBackend::CudaBackend(const CudaOptions& options)
         "Use a GPU of compute capability 8.0 or later that the build names, or the cpu device.");
   }
   check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  check_cuda(cudaStreamCreateWithFlags(&copy_stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  check_cuda(cudaEventCreateWithFlags(&arrived_, cudaEventDisableTiming), "upload");
   for (cudaEvent_t& event : marks_)
     check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "marks");
   if (options.library)
     library_ = CublasLt::open(gpu_name_, &library_absent_);
   else
     library_absent_ = "turned off";
-  if (options.profile == "cupti")
-    std::fprintf(stderr, "%s: operations are timed by events; CUPTI is not used\n", name().c_str());
+  if (options.profile == "cupti") profiler_.use_cupti();
 }
 
 CudaBackend::~CudaBackend() {
@@ -82,7 +84,10 @@ CudaBackend::~CudaBackend() {
     if (graph.timed) cudaGraphExecDestroy(graph.timed);
   }
   for (cudaEvent_t event : marks_) cudaEventDestroy(event);
+  for (const auto& [staging, event] : staging_free_) cudaEventDestroy(event);
+  cudaEventDestroy(arrived_);
   library_.reset();
+  cudaStreamDestroy(copy_stream_);
   cudaStreamDestroy(stream_);
 }
 
@@ -140,6 +145,21 @@ void CudaBackend::release_host(void* p) { cudaFreeHost(p); }
 void CudaBackend::upload(void* dst, const void* host, size_t bytes) {
   if (mode_ == Mode::rehearsing) return;
   check_cuda(cudaMemcpyAsync(dst, host, bytes, cudaMemcpyHostToDevice, stream_), "upload");
+}
+
+// Not part of a graph: the copy stream runs beside the one that computes.
+void CudaBackend::upload_ahead(void* dst, void* staging, const void* host, size_t bytes) {
+  if (mode_ == Mode::rehearsing) return;
+  cudaEvent_t& free = staging_free_[staging];
+  if (free)
+    check_cuda(cudaStreamWaitEvent(copy_stream_, free), "upload");
+  else
+    check_cuda(cudaEventCreateWithFlags(&free, cudaEventDisableTiming), "upload");
+  check_cuda(cudaMemcpyAsync(staging, host, bytes, cudaMemcpyHostToDevice, copy_stream_), "upload");
+  check_cuda(cudaEventRecord(arrived_, copy_stream_), "upload");
+  check_cuda(cudaStreamWaitEvent(stream_, arrived_), "upload");
+  check_cuda(cudaMemcpyAsync(dst, staging, bytes, cudaMemcpyDeviceToDevice, stream_), "upload");
+  check_cuda(cudaEventRecord(free, stream_), "upload");
 }
 
 void CudaBackend::download(void* host, const void* src, size_t bytes) {
@@ -220,6 +240,7 @@ cudaGraphExec_t CudaBackend::instantiate(const std::function<void()>& enqueue, i
 
 void CudaBackend::launch(int index) {
   Graph& graph = graphs_.at(index);
+  idle_launches_ += cudaStreamQuery(stream_) == cudaSuccess;
   if (!graph.exec) {
     graph.enqueue();
   } else if (profiling_) {
@@ -359,6 +380,12 @@ void CudaBackend::measure_roof() {
 }
 
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {
+  if (options.fp32) {
+    const std::string why = options.reference.empty() ? "fp32 was asked for" : options.reference;
+    return std::make_unique<CudaReferenceBackend<float>>(options, why);
+  }
+  if (!options.reference.empty())
+    return std::make_unique<CudaReferenceBackend<bf16>>(options, options.reference);
   return std::make_unique<CudaBackend>(options);
 }
 

@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@
 
 namespace tessera {
 
-class CudaBackend final : public Backend {
+class CudaBackend : public Backend {
  public:
   explicit CudaBackend(const CudaOptions& options);  // throws EngineError no_cuda, unsupported_architecture
   ~CudaBackend() override;
@@ -38,6 +39,7 @@ class CudaBackend final : public Backend {
   void* allocate_host(size_t bytes) override;
   void release_host(void* p) override;
   void upload(void* dst, const void* host, size_t bytes) override;
+  void upload_ahead(void* dst, void* staging, const void* host, size_t bytes) override;
   void download(void* host, const void* src, size_t bytes) override;
   i64 mark() override;
   void wait(i64 mark) override;
@@ -55,6 +57,8 @@ class CudaBackend final : public Backend {
   std::vector<OpTime> op_times() override;
   std::vector<OpSpan> op_spans() override;
   DeviceRoof roof() override;
+  std::string profile_source() const override { return profiling_ ? profiler_.source() : ""; }
+  i64 idle_launches() const override { return idle_launches_; }
   i64 submissions() const override { return submissions_; }
   i64 kernels(int graph) const override;
   size_t context_bytes() const override;
@@ -107,7 +111,7 @@ class CudaBackend final : public Backend {
   void adamw(const std::vector<AdamSegment>& segments, const AdamConfig& config, const StepScalars* scalars,
              const StepResult* result) override;
 
- private:
+ protected:
   enum class Mode { eager, capturing, rehearsing };
   struct Graph {
     std::function<void()> enqueue;
@@ -130,17 +134,20 @@ class CudaBackend final : public Backend {
   }
   bool begin_op(const char* op, OpCost cost);  // false: rehearsing
   void end_op();
-  void multiply(const char* op, const MatrixProduct& product);
+  void multiply(const char* op, MatrixProduct product);
   void rehearse_product(const MatrixProduct& product);
   void measure_roof();
   float* scratch(size_t bytes) const;  // the workspace, once it is known to hold that much
+  KernelInfo product_kernel() const;
 
   int device_;
   int compute_capability_ = 0;  // 90 for 9.0
   std::string gpu_name_;
   bool use_graphs_, profiling_;
   Mode mode_ = Mode::eager;
-  cudaStream_t stream_ = nullptr;
+  cudaStream_t stream_ = nullptr, copy_stream_ = nullptr;
+  std::map<void*, cudaEvent_t> staging_free_;  // the last copy out of each staging buffer
+  cudaEvent_t arrived_ = nullptr;
   void* workspace_ = nullptr;
   size_t workspace_bytes_ = 0;
   std::unique_ptr<CublasLt> library_;  // null: the plain product
@@ -148,7 +155,7 @@ class CudaBackend final : public Backend {
   std::vector<Graph> graphs_;
   std::array<cudaEvent_t, 64> marks_{};
   i64 next_mark_ = 0;
-  i64 submissions_ = 0;
+  i64 submissions_ = 0, idle_launches_ = 0;
   std::string phase_ = "forward";
   int layer_ = -1;
   OpProfiler profiler_;

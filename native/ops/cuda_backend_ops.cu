@@ -51,53 +51,65 @@ size_t CudaBackend::workspace_bytes(const GdnShape& gdn, const AttnShape&, i64 T
                    qk_norm_rope_bwd_scratch_bytes(), gdn_prep_bwd_scratch_bytes(T, most_chunks, gdn)});
 }
 
+KernelInfo CudaBackend::product_kernel() const {
+  if (library_) return {"all", "linear", "cublaslt", "cublaslt", "library", library_->description(), false};
+  const char* plain = "matrix_product_reference";
+  return {"all", "linear", plain, plain, "reference", "no cuBLASLt: " + library_absent_, true};
+}
+
 std::vector<KernelInfo> CudaBackend::kernels(const GdnShape& gdn, const AttnShape& attn) const {
   const auto portable = [](const char* layer, const char* op, const char* forward, const char* backward) {
     return KernelInfo{layer, op, forward, backward, "portable", "one source for sm_80 and later", false};
   };
-  const auto core = [](const char* layer, const char* op, const char* forward, const char* backward,
-                       bool served) {
-    return KernelInfo{layer,
-                      op,
-                      forward,
-                      backward,
-                      served ? "portable" : "unsupported",
-                      served ? "mma.sync, sm_80 and later" : "no kernel for this head size",
+  // Kernels compiled for the head sizes of the published models.
+  const auto sized = [&](KernelInfo kernel, bool served, const std::string& got, const std::string& serves) {
+    if (served) return kernel;
+    return KernelInfo{kernel.layer_kind,
+                      kernel.operation,
+                      "(none)",
+                      "(none)",
+                      "unsupported",
+                      "the model has " + got + "; the fast CUDA kernels serve " + serves,
                       false};
   };
-  const bool gdn_served = gdn_cuda_supports(gdn, KernelTier::portable),
-             attention_served = attention_cuda_supports(attn, KernelTier::portable);
+  const std::string gdn_heads =
+      "linear_key_head_dim " + std::to_string(gdn.key_dim) + ", linear_value_head_dim " +
+      std::to_string(gdn.value_dim) + ", " + std::to_string(gdn.conv_taps) + " convolution taps and " +
+      std::to_string(gdn.value_heads) + " value heads on " + std::to_string(gdn.key_heads) + " key heads";
+  const std::string gdn_serves = "128, 128, 4 taps and 1 to 4 value heads a key head";
+  const bool gdn_served = gdn_cuda_supports(gdn, KernelTier::portable) && gdn.conv_taps == 4 &&
+                          gdn.value_heads <= 4 * gdn.key_heads;
+  const std::string heads = "head_dim " + std::to_string(attn.head_dim) + " with " +
+                            std::to_string(attn.rotary_dim) + " rotary dims, " + std::to_string(attn.heads) +
+                            " heads and " + std::to_string(attn.kv_heads) + " kv heads";
+  const std::string heads_serve =
+      "head_dim 256 with a multiple of 16 rotary dims, heads divisible by kv heads";
+  const bool attention_served =
+      attention_cuda_supports(attn, KernelTier::portable) && attn.rotary_dim % 16 == 0;
+  const auto delta_net = [&](KernelInfo kernel) { return sized(kernel, gdn_served, gdn_heads, gdn_serves); };
+  const auto full = [&](KernelInfo kernel) { return sized(kernel, attention_served, heads, heads_serve); };
   const bool cluster = compute_capability_ >= 90;
   const KernelInfo rule =
       gdn_cuda_tier(gdn, compute_capability_) == KernelTier::hopper
           ? KernelInfo{"linear_attention", "gdn_core", "gdn_fwd_wgmma", "gdn_bwd_wgmma", "hopper",
                        "wgmma, sm_90a",    false}
-          : core("linear_attention", "gdn_core", "gdn_fwd_portable", "gdn_bwd_portable", gdn_served);
+          : KernelInfo{"linear_attention", "gdn_core", "gdn_fwd_portable",
+                       "gdn_bwd_portable", "portable", "mma.sync, sm_80 and later"};
   const KernelInfo attention =
       attention_cuda_tier(attn, compute_capability_) == KernelTier::hopper
-          ? KernelInfo{"full_attention", "attention", "attention_fwd_wgmma", "attention_bwd_wgmma", "hopper",
-                       "wgmma, sm_90a",  false}
-          : core("full_attention", "attention", "attention_fwd_portable", "attention_bwd_portable",
-                 attention_served);
-  const KernelInfo product =
-      library_
-          ? KernelInfo{"all", "linear", "cublaslt", "cublaslt", "library", library_->description(), false}
-          : KernelInfo{"all",
-                       "linear",
-                       "matrix_product_reference",
-                       "matrix_product_reference",
-                       "reference",
-                       "no cuBLASLt: " + library_absent_,
-                       true};
+          ? KernelInfo{"full_attention",      "attention", "attention_fwd_wgmma",
+                       "attention_bwd_wgmma", "hopper",    "wgmma, sm_90a"}
+          : KernelInfo{"full_attention",         "attention", "attention_fwd_portable",
+                       "attention_bwd_portable", "portable",  "mma.sync, sm_80 and later"};
   return {
-      product,
+      product_kernel(),
       portable("embedding", "embedding", "embedding_fwd", "embedding_bwd"),
       portable("norm", "rmsnorm", "rmsnorm_fwd", "rmsnorm_bwd"),
-      portable("linear_attention", "gdn_prep", "gdn_prep_fwd", "gdn_prep_bwd"),
-      rule,
-      portable("linear_attention", "gated_norm", "gated_norm_fwd", "gated_norm_bwd"),
-      portable("full_attention", "qk_norm_rope", "qk_norm_rope_fwd", "qk_norm_rope_bwd"),
-      attention,
+      delta_net(portable("linear_attention", "gdn_prep", "gdn_prep_fwd", "gdn_prep_bwd")),
+      delta_net(rule),
+      delta_net(portable("linear_attention", "gated_norm", "gated_norm_fwd", "gated_norm_bwd")),
+      full(portable("full_attention", "qk_norm_rope", "qk_norm_rope_fwd", "qk_norm_rope_bwd")),
+      full(attention),
       portable("mlp", "swiglu", "swiglu_fwd", "swiglu_bwd"),
       {"head", "cross_entropy", cluster ? "cross_entropy_cluster" : "cross_entropy", "(with the forward)",
        cluster ? "hopper" : "portable", cluster ? "a cluster of 8 blocks holds a row" : "before sm_90",
@@ -131,11 +143,13 @@ void CudaBackend::rmsnorm_bwd(Act* dx, float* dw, const Act* dy, const Act* x, c
   });
 }
 
-void CudaBackend::multiply(const char* op, const MatrixProduct& p) {
+void CudaBackend::multiply(const char* op, MatrixProduct p) {
+  p.ab_type = act_dtype();
   if (mode_ == Mode::rehearsing) return rehearse_product(p);
-  const double element = p.d_type == DType::f32 ? 4.0 : 2.0;
+  const double operand = static_cast<double>(dtype_bytes(p.ab_type));
+  const double element = static_cast<double>(dtype_bytes(p.d_type));
   const OpCost cost{2.0 * p.m * p.n * p.k,
-                    2.0 * (p.m * p.k + p.k * p.n) + element * p.m * p.n * (p.c ? 2.0 : 1.0)};
+                    operand * (p.m * p.k + p.k * p.n) + element * p.m * p.n * (p.c ? 2.0 : 1.0)};
   if (library_ && mode_ == Mode::eager && !library_->has_algorithm(p)) library_->choose_algorithm(p, stream_);
   run(op, cost, [&] {
     if (library_)
@@ -149,6 +163,7 @@ void CudaBackend::multiply(const char* op, const MatrixProduct& p) {
 // something.
 void CudaBackend::rehearse_product(const MatrixProduct& p) {
   if (!library_ || library_->has_algorithm(p)) return;
+  if (p.ab_type == DType::f32) return library_->choose_algorithm(p, stream_);  // nothing is timed
   const auto fill = [&](const void* operand, bool transposed, i64 rows, i64 cols, i64 ld) {
     launch_fill_random(static_cast<bf16*>(const_cast<void*>(operand)), transposed ? rows : cols,
                        transposed ? cols : rows, ld, stream_);
@@ -159,11 +174,11 @@ void CudaBackend::rehearse_product(const MatrixProduct& p) {
 }
 
 void CudaBackend::linear_fwd(Act* y, const Act* x, const Wgt* w, const Act* residual, i64 T, i64 N, i64 K) {
-  multiply("linear_fwd", {N, T, K, true, false, w, K, x, K, residual, y, N, DType::bf16});
+  multiply("linear_fwd", {N, T, K, true, false, w, K, x, K, residual, y, N, act_dtype()});
 }
 
 void CudaBackend::linear_bwd_data(Act* dx, const Act* dy, const Wgt* w, i64 T, i64 N, i64 K) {
-  multiply("linear_bwd_data", {K, T, N, false, false, w, K, dy, N, nullptr, dx, K, DType::bf16});
+  multiply("linear_bwd_data", {K, T, N, false, false, w, K, dy, N, nullptr, dx, K, act_dtype()});
 }
 
 void CudaBackend::linear_bwd_weight(void* dw, DType grad, const Act* dy, const Act* x, i64 T, i64 N, i64 K,

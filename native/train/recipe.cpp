@@ -126,6 +126,7 @@ Recipe parse_recipe(const Json& json, const std::string& where) {
   const Section top(json, nullptr, where), packing(json, "packing", where),
       checkpoint(json, "checkpoint", where), evaluate(json, "evaluate", where), head(json, "head", where);
   r.device = top.get<std::string>("device", "cpu");
+  r.precision = top.get<std::string>("precision", "auto");
   r.budget = packing.whole("budget", 0, 0);
   r.steps = top.whole("steps", 0, 0);
   r.grad_accumulation = top.whole("gradAccumulation", 1, 1);

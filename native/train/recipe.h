@@ -29,7 +29,7 @@ struct CheckpointRules {
 };
 
 struct Recipe {
-  std::string device = "cpu";
+  std::string device = "cpu", precision = "auto";
   i64 budget = 0, steps = 0;  // steps 0: as many as the plan holds
   i64 grad_accumulation = 1;
   OptimizerOptions optimizer;

@@ -75,15 +75,15 @@ void launch_attention_bwd(Act* dq, Act* dk, Act* dproj, Act* scratch_do, float* 
   const Args args = make_args(q, k, proj, batch, shape);
   const attention::Gradients out{static_cast<bf16*>(dq), static_cast<bf16*>(dk), static_cast<bf16*>(dproj),
                                  static_cast<bf16*>(scratch_do), scratch_delta};
-  attention::run_bwd_gate(args, out, static_cast<const bf16*>(dy), static_cast<const bf16*>(o), stream);
+  const bf16 *grad = static_cast<const bf16*>(dy), *output = static_cast<const bf16*>(o);
+  if (tier == KernelTier::reference) return attention::run_bwd_ref(args, out, lse, grad, output, stream);
+  attention::run_bwd_gate(args, out, grad, output, stream);
   if (tier == KernelTier::hopper) {
     attention::run_bwd_dkv_wgmma(args, out, lse, stream);
     attention::run_bwd_dq_wgmma(args, out, lse, stream);
-  } else if (tier == KernelTier::portable) {
+  } else {
     attention::run_bwd_dkv(args, out, lse, stream);
     attention::run_bwd_dq(args, out, lse, stream);
-  } else {
-    attention::run_bwd_ref(args, out, lse, stream);
   }
 }
 

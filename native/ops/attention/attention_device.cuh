@@ -12,11 +12,13 @@ inline constexpr float kScale = 1.0f / 16.0f;
 inline constexpr float kLog2e = 1.4426950408889634f;
 inline constexpr float kLn2 = 0.6931471805599453f;
 
-// Device pointers and sizes of one call; see ops/backend.h for the shapes.
-struct Args {
-  const bf16* q;     // [T, NH, D]
-  const bf16* k;     // [T, NKV, D]
-  const bf16* proj;  // gate and v slices
+// Device pointers and sizes of one call; see ops/backend.h for the shapes. Real: bf16, or float in the
+// reference kernels.
+template <typename Real>
+struct BasicArgs {
+  const Real* q;     // [T, NH, D]
+  const Real* k;     // [T, NKV, D]
+  const Real* proj;  // gate and v slices
   const Chunk* chunk;
   const i32* cu;
   const i32* pos;
@@ -39,6 +41,7 @@ struct Args {
   // Of lse and delta, [NH, T].
   __device__ size_t row_at(int token, int head) const { return static_cast<size_t>(head) * tokens + token; }
 };
+using Args = BasicArgs<bf16>;
 
 __device__ __forceinline__ float quad_max(float v) {
   v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 1));
@@ -85,11 +88,13 @@ __device__ __forceinline__ void mask_after(float (&s)[8][4], int row, int q4) {
 }
 
 // y = o * sigmoid(gate); o may be null.
-struct Outputs {
-  bf16* y;     // [T, NH, D]
-  bf16* o;     // [T, NH, D]
+template <typename Real>
+struct BasicOutputs {
+  Real* y;     // [T, NH, D]
+  Real* o;     // [T, NH, D]
   float* lse;  // [NH, T]
 };
+using Outputs = BasicOutputs<bf16>;
 
 // Ends the forward of a warp's 16 queries: normalises, gates, stores. Fragments go through 16 KB of shared
 // memory of the warp's own (fp32, 32-byte pieces swizzled by row), so that whole rows are read and written 16

@@ -5,13 +5,15 @@
 
 namespace tessera::attention {
 
-struct Gradients {
-  bf16* dq;      // [T, NH, D]
-  bf16* dk;      // [T, NKV, D]
-  bf16* dproj;   // gate and v slices
-  bf16* d_o;     // [T, NH, D] scratch: dy * sigmoid(gate)
+template <typename Real>
+struct BasicGradients {
+  Real* dq;      // [T, NH, D]
+  Real* dk;      // [T, NKV, D]
+  Real* dproj;   // gate and v slices
+  Real* d_o;     // [T, NH, D] scratch: dy * sigmoid(gate)
   float* delta;  // [NH, T] scratch: <d_o, o>
 };
+using Gradients = BasicGradients<bf16>;
 
 // Portable tier, D = 256.
 void run_fwd(const Args& args, const Outputs& out, cudaStream_t stream);
@@ -23,11 +25,14 @@ void run_fwd_wgmma(const Args& args, const Outputs& out, cudaStream_t stream);
 void run_bwd_dkv_wgmma(const Args& args, const Gradients& out, const float* lse, cudaStream_t stream);
 void run_bwd_dq_wgmma(const Args& args, const Gradients& out, const float* lse, cudaStream_t stream);
 
-// Any D that is a multiple of 8: d_o, delta and the gate's gradient, for both tiers.
+// Any D that is a multiple of 8: d_o, delta and the gate's gradient, for the portable and hopper tiers.
 void run_bwd_gate(const Args& args, const Gradients& out, const bf16* dy, const bf16* o, cudaStream_t stream);
 
-// Reference tier, D a multiple of 8 up to 256.
-void run_fwd_ref(const Args& args, const Outputs& out, cudaStream_t stream);
-void run_bwd_ref(const Args& args, const Gradients& out, const float* lse, cudaStream_t stream);
+// Reference tier, any D up to 256; Real: bf16 or float. Backward includes the gate's part.
+template <typename Real>
+void run_fwd_ref(const BasicArgs<Real>& args, const BasicOutputs<Real>& out, cudaStream_t stream);
+template <typename Real>
+void run_bwd_ref(const BasicArgs<Real>& args, const BasicGradients<Real>& out, const float* lse,
+                 const Real* dy, const Real* o, cudaStream_t stream);
 
 }  // namespace tessera::attention

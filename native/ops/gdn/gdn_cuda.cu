@@ -60,7 +60,7 @@ void launch_gdn_kkt_fwd(float* g, float* beta, Act* ar, const Act* qkv, const Ac
                         cudaStream_t stream) {
   require_supported(shape, tier);
   const Args args = make_args(qkv, nullptr, nullptr, nullptr, batch, shape);
-  const auto run = tier == KernelTier::reference ? gdn::run_kkt_fwd_ref : gdn::run_kkt_fwd;
+  const auto run = tier == KernelTier::reference ? gdn::run_kkt_fwd_ref<bf16> : gdn::run_kkt_fwd;
   run(args, g, beta, static_cast<bf16*>(ar), static_cast<const bf16*>(proj), a_log, dt_bias, shape,
       batch.num_chunk, stream);
 }
@@ -71,7 +71,7 @@ void launch_gdn_fwd(Act* o, Act* state, const Act* qkv, const float* g, const fl
   const Args args = make_args(qkv, g, beta, ar, batch, shape);
   const auto run = tier == KernelTier::hopper     ? gdn::run_fwd_wgmma
                    : tier == KernelTier::portable ? gdn::run_fwd
-                                                  : gdn::run_fwd_ref;
+                                                  : gdn::run_fwd_ref<bf16>;
   run(args, static_cast<bf16*>(o), static_cast<bf16*>(state), batch.num_seq, stream);
 }
 

@@ -14,25 +14,27 @@ inline constexpr int kTileBytes = kChunk * kHead * 2;       // [64 tokens, 128]
 inline constexpr int kHalfTileBytes = kChunk * kHalf * 2;   // [64 tokens, 64]
 inline constexpr int kStateHalfBytes = kHead * kHalf * 2;   // [128 key dims, 64]
 
-// Device pointers and sizes of one call; see ops/backend.h for the shapes.
-struct Args {
-  const bf16* qkv;
+// Device pointers and sizes of one call; see ops/backend.h for the shapes. Real: bf16, or float in the
+// reference kernels.
+template <typename Real>
+struct BasicArgs {
+  const Real* qkv;
   const float* g;
   const float* beta;
-  const bf16* ar;
+  const Real* ar;
   const Chunk* chunk;
   const ChunkRange* seq_chunk;
   int key_heads, value_heads, group;
   int key_dim, value_dim;  // of the reference kernels; 128 in the portable ones
   size_t conv_dim, values;
 
-  __device__ const bf16* q_row(int token, int key_head) const {
+  __device__ const Real* q_row(int token, int key_head) const {
     return qkv + token * conv_dim + key_head * key_dim;
   }
-  __device__ const bf16* k_row(int token, int key_head) const {
+  __device__ const Real* k_row(int token, int key_head) const {
     return qkv + token * conv_dim + (key_heads + key_head) * key_dim;
   }
-  __device__ const bf16* v_row(int token, int value_head) const {
+  __device__ const Real* v_row(int token, int value_head) const {
     return qkv + token * conv_dim + 2 * key_heads * key_dim + value_head * value_dim;
   }
   // Index of (chunk, value head): times 64 for gates, 64 * 64 for ar, K * V for states.
@@ -40,6 +42,7 @@ struct Args {
     return static_cast<size_t>(chunk_index) * value_heads + value_head;
   }
 };
+using Args = BasicArgs<bf16>;
 
 inline constexpr float kLog2e = 1.4426950408889634f;
 

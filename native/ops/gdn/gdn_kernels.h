@@ -5,15 +5,17 @@
 
 namespace tessera::gdn {
 
-struct Gradients {
-  bf16* dq;        // [T, HV, K]
-  bf16* dk;        // [T, HV, K]
-  bf16* dv;        // [T, VD]
+template <typename Real>
+struct BasicGradients {
+  Real* dq;        // [T, HV, K]
+  Real* dk;        // [T, HV, K]
+  Real* dv;        // [T, VD]
   float* d_gamma;  // [NC, HV, 64]
   float* d_beta;   // [NC, HV, 64]
-  bf16* db;        // [T, VD] scratch: A^T dU
-  bf16* ds;        // [NC, HV, K, V] scratch: gradient of the state leaving each chunk
+  Real* db;        // [T, VD] scratch: A^T dU
+  Real* ds;        // [NC, HV, K, V] scratch: gradient of the state leaving each chunk
 };
+using Gradients = BasicGradients<bf16>;
 
 // Portable tier, K = V = 128.
 void run_kkt_fwd(const Args& args, float* g, float* beta, bf16* ar, const bf16* proj, const float* a_log,
@@ -30,11 +32,15 @@ void run_bwd_state_wgmma(const Args& args, const Gradients& out, const bf16* d_o
 void run_bwd_chunk_wgmma(const Args& args, const Gradients& out, const bf16* d_o, const bf16* state,
                          int num_chunk, cudaStream_t stream);
 
-// Reference tier, any K and V up to 128.
-void run_kkt_fwd_ref(const Args& args, float* g, float* beta, bf16* ar, const bf16* proj, const float* a_log,
-                     const float* dt_bias, const GdnShape& shape, int num_chunk, cudaStream_t stream);
-void run_fwd_ref(const Args& args, bf16* o, bf16* state, int num_seq, cudaStream_t stream);
-void run_bwd_ref(const Args& args, const Gradients& out, const bf16* d_o, const bf16* state, int num_seq,
-                 cudaStream_t stream);
+// Reference tier, any K and V up to 128; Real: bf16 or float.
+template <typename Real>
+void run_kkt_fwd_ref(const BasicArgs<Real>& args, float* g, float* beta, Real* ar, const Real* proj,
+                     const float* a_log, const float* dt_bias, const GdnShape& shape, int num_chunk,
+                     cudaStream_t stream);
+template <typename Real>
+void run_fwd_ref(const BasicArgs<Real>& args, Real* o, Real* state, int num_seq, cudaStream_t stream);
+template <typename Real>
+void run_bwd_ref(const BasicArgs<Real>& args, const BasicGradients<Real>& out, const Real* d_o,
+                 const Real* state, int num_seq, cudaStream_t stream);
 
 }  // namespace tessera::gdn

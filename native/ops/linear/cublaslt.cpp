@@ -73,8 +73,11 @@ std::string key_of(const MatrixProduct& p) {
                 p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', static_cast<long long>(p.m),
                 static_cast<long long>(p.n), static_cast<long long>(p.k), static_cast<long long>(p.lda),
                 static_cast<long long>(p.ldb), static_cast<long long>(p.ldd),
-                p.d_type == DType::f32 ? "f32" : "bf16", p.c == nullptr ? "" : (p.c == p.d ? "+=" : "+c"),
-                alignment_of(p.a), alignment_of(p.b), alignment_of(p.d));
+                p.ab_type == DType::f32  ? "full"
+                : p.d_type == DType::f32 ? "f32"
+                                         : "bf16",
+                p.c == nullptr ? "" : (p.c == p.d ? "+=" : "+c"), alignment_of(p.a), alignment_of(p.b),
+                alignment_of(p.d));
   return text;
 }
 
@@ -172,8 +175,9 @@ CublasLt::Plan& CublasLt::plan(const MatrixProduct& p) {
   const auto layout = [&](void** out, int type, bool t, i64 rows, i64 cols, i64 ld) {
     check(api_->layout_create(out, type, t ? cols : rows, t ? rows : cols, ld), "cublasLtMatrixLayoutCreate");
   };
-  layout(&made->a, kRealBf16, p.transpose_a, p.m, p.k, p.lda);
-  layout(&made->b, kRealBf16, p.transpose_b, p.k, p.n, p.ldb);
+  const int operand = p.ab_type == DType::f32 ? kReal32F : kRealBf16;
+  layout(&made->a, operand, p.transpose_a, p.m, p.k, p.lda);
+  layout(&made->b, operand, p.transpose_b, p.k, p.n, p.ldb);
   layout(&made->d, p.d_type == DType::f32 ? kReal32F : kRealBf16, false, p.m, p.n, p.ldd);
   if (const auto known = choices_.find(key); known != choices_.end()) {
     made->chosen = from_hex(known->second, made->algorithm);
@@ -227,7 +231,7 @@ void CublasLt::choose_algorithm(const MatrixProduct& product, cudaStream_t strea
     plain.c = nullptr;
     const Plan& other = plan(plain);
     if (other.chosen) chosen.algorithm = other.algorithm;
-  } else {
+  } else if (product.ab_type == DType::bf16) {  // fp32 is for checking: the first candidate will do
     cudaEvent_t begin, end;
     cudaEventCreate(&begin);
     cudaEventCreate(&end);

@@ -1,10 +1,10 @@
 // cuBLASLt, opened at run time (no header of it is needed to build), and the choice of an algorithm per
 // product.
 //
-// A product is column-major C-style cuBLAS: D[m,n] = op(A) op(B) + beta C, A and B bf16, sums in fp32. The
-// algorithm for a product is found once: the heuristic's first 16 are timed on the buffers in hand, and the
-// fastest is written to a file named after the library's version and the GPU, so that later runs give the
-// same bits.
+// A product is column-major C-style cuBLAS: D[m,n] = op(A) op(B) + beta C, A and B bf16 or fp32, sums in
+// fp32. The algorithm for a product is found once: the heuristic's first 16 are timed on the buffers in hand,
+// and the fastest is written to a file named after the library's version and the GPU, so that later runs give
+// the same bits.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -28,7 +28,8 @@ struct MatrixProduct {
   const void* c;  // null: beta 0; may be d itself; ldc = ldd, of d's type
   void* d;
   i64 ldd;
-  DType d_type;  // bf16 or f32
+  DType d_type;                 // bf16 or f32
+  DType ab_type = DType::bf16;  // of A and B: bf16, or f32 (then in full fp32, without tf32)
 };
 
 class CublasLt {

@@ -65,7 +65,8 @@ __global__ void __launch_bounds__(1024)
   const float share = scalars->clip > 0.0f ? fminf(1.0f, scalars->clip / (norm + 1e-6f)) : 1.0f;
   result->grad_norm = norm;
   result->scale = scalars->inv_tokens * share;
-  result->finite = isfinite(sums[0]) && isfinite(norm) && isfinite(result->loss_sum) ? 1 : 0;
+  if (!isfinite(sums[0]) || !isfinite(norm) || !isfinite(result->loss_sum)) result->refused = 1;
+  result->finite = result->refused == 0;
 }
 
 }  // namespace
