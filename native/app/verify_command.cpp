@@ -12,9 +12,9 @@ namespace tessera {
 namespace {
 
 struct Arguments {
-  std::string fixture, device = "cpu", policy = "P1";
+  std::string fixture, device = "cpu", policy = "P1", precision = "auto";
   int threads = 0;
-  bool compaction = false, isolation = false, numerics = false, leak = false;
+  bool compaction = false, isolation = false, numerics = false, leak = false, accept_slow = false;
   IsolationOptions proof;
 };
 
@@ -54,6 +54,13 @@ void add_verify(CLI::App& app, int* status) {
   command->add_option("--policy", args->policy, "Recomputation: full, P1, P2, P0")->capture_default_str();
   command->add_option("--threads", args->threads, "cpu threads; 0: all cores")->capture_default_str();
   command->add_flag("--compaction", args->compaction, "Let the head skip unsupervised rows");
+  command
+      ->add_option("--precision", args->precision,
+                   "fp32: the mathematics; bf16: the arithmetic of training; auto: both on cuda, fp32 on cpu")
+      ->check(CLI::IsMember({"auto", "fp32", "bf16"}))
+      ->capture_default_str();
+  command->add_flag("--accept-slow", args->accept_slow,
+                    "Check bf16 by reference kernels where the fast ones do not serve the model");
   accept_json(command);
   command->callback([args, status] {
     const Arguments& a = *args;
@@ -65,11 +72,16 @@ void add_verify(CLI::App& app, int* status) {
     if (a.isolation && (a.proof.cache.empty() || a.proof.plan.empty()))
       throw EngineError("wrong_call", "--isolation needs --cache and --plan",
                         "Name the token cache and a plan of it.");
-    const auto backend = make_backend(a.device, {.threads = a.threads, .profile = ""});
+    const auto check_model = [&] {
+      const auto backend = make_model_backend(
+          a.device, read_config(a.proof.model), a.accept_slow,
+          {.threads = a.threads, .profile = "", .precision = a.device == "cpu" ? "auto" : a.precision});
+      return verify(*backend, *args);
+    };
     const Json report = a.fixture.empty()
-                            ? verify(*backend, *args)
-                            : verify_fixture(*backend, a.fixture,
-                                             {.policy = parse_policy(a.policy), .compaction = a.compaction});
+                            ? check_model()
+                            : verify_device(a.device, a.threads, a.precision, a.accept_slow, a.fixture,
+                                            {.policy = parse_policy(a.policy), .compaction = a.compaction});
     print_json(report);
     *status = report["ok"].get<bool>() ? 0 : 1;
   });

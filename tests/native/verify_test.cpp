@@ -98,6 +98,19 @@ TEST(AlteredFixture, OneTrainingLossIsNoticed) {
   EXPECT_FALSE(fixture.report()["ok"].get<bool>());
 }
 
+// The yardstick of the CUDA kernels: off by what bf16 rounds, not by more.
+TEST(RoundedToBf16, StaysWithinWhatBf16CanHold) {
+  const Json report = verify_device("cpu", 2, "bf16", false, kFixtures / "real-dims", {});
+  EXPECT_EQ(report["precision"], "bf16");
+  EXPECT_GT(report["gradients"]["median"], 5e-3);
+  EXPECT_LT(report["gradients"]["median"], 6e-2);
+  EXPECT_GT(report["logits"]["relativeError"], 5e-3);
+  EXPECT_LT(report["logits"]["relativeError"], 4e-2);
+  EXPECT_LT(report["loss"]["absoluteError"], 5e-3);
+  EXPECT_TRUE(report["isolation"]["ok"].get<bool>());
+  EXPECT_EQ(verify_device("cpu", 2, "auto", false, kFixtures / "tiny", {})["precision"], "fp32");
+}
+
 TEST(BrokenFixture, IsRefusedByName) {
   const TempFolder folder;
   expect_error("missing_file", "expected.json", [&] { verify(folder.path()); });
