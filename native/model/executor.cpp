@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include "core/dtype.h"
 #include "core/error.h"
@@ -15,6 +16,9 @@ DType gradient_type(const Backend& backend, const ExecutorOptions& options) {
   const bool narrow = options.optimizer.mode == OptimizerMode::bf16sr && !options.accumulates;
   return narrow && backend.weight_dtype() == DType::bf16 ? DType::bf16 : DType::f32;
 }
+
+// What a step clears: all but `refused`.
+constexpr size_t kResultOfStep = offsetof(StepResult, refused);
 
 double gib(size_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
@@ -34,6 +38,8 @@ Executor::Executor(Backend& backend, const ModelConfig& config, const Layout& la
   if (options_.max_sequence == 0) options_.max_sequence = options_.batch.tokens;
   const auto table = static_cast<size_t>(options_.max_sequence * config.attn.rotary_dim) * sizeof(float);
   batch_item_ = arena_.add(MemoryPart::activations, options_.batch.bytes());
+  if (backend.fixed_shapes())
+    for (int& item : staging_items_) item = arena_.add(MemoryPart::activations, options_.batch.bytes());
   scalars_item_ = arena_.add(MemoryPart::optimizer, sizeof(StepScalars));
   result_item_ = arena_.add(MemoryPart::optimizer, sizeof(StepResult));
   rope_item_ = arena_.add(MemoryPart::weights, table);
@@ -76,6 +82,7 @@ void Executor::allocate() {
   parameters_.bind(arena_);
   head_ = memory_.head(arena_);
   result_ = static_cast<StepResult*>(arena_.at(result_item_));
+  backend_.zero(result_, sizeof(StepResult));
   scalars_ = static_cast<StepScalars*>(arena_.at(scalars_item_));
   backend_.set_workspace(arena_.at(workspace_item_), workspace_bytes_);
   segments_ = parameters_.segments(options_.optimizer);
@@ -107,11 +114,15 @@ Batch Executor::upload(std::span<const Sequence> sequences) {
                                                " positions exceeds the planned " +
                                                std::to_string(options_.max_sequence));
   backend_.scope("forward", -1);
+  const int staging = staging_items_[next_batch_ % staging_items_.size()];
   BatchSlot& slot = batches_[next_batch_++ % kBatchSlots];
   if (slot.mark >= 0) backend_.wait(slot.mark);
   shape_ = fill_batch(options_.batch, rules_, sequences, slot.blob);
   void* device = arena_.at(batch_item_);
-  backend_.upload(device, slot.blob, options_.batch.bytes());
+  if (staging >= 0)
+    backend_.upload_ahead(device, arena_.at(staging), slot.blob, options_.batch.bytes());
+  else
+    backend_.upload(device, slot.blob, options_.batch.bytes());
   slot.mark = backend_.mark();
   return options_.batch.view(device, shape_, options_.compaction);
 }
@@ -132,7 +143,7 @@ void Executor::run_micro_batch(std::span<const Sequence> sequences, bool first) 
   const Batch b = upload(sequences);
   launch(first ? Work::first_micro_batch : Work::micro_batch, [this, b, first] {
     if (first) {
-      backend_.zero(result_, sizeof(StepResult));
+      backend_.zero(result_, kResultOfStep);
       parameters_.zero_small_gradients();
     }
     forward(b);
@@ -144,7 +155,7 @@ void Executor::run_micro_batch(std::span<const Sequence> sequences, bool first) 
 int Executor::evaluate(std::span<const Sequence> sequences) {
   const Batch b = upload(sequences);
   launch(Work::evaluation, [this, b] {
-    backend_.zero(result_, sizeof(StepResult));
+    backend_.zero(result_, kResultOfStep);
     forward(b);
     head(b, false, false);
   });

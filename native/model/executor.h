@@ -112,6 +112,7 @@ class Executor {
   Parameters parameters_;
   LayerMemory memory_;
   int batch_item_, scalars_item_, result_item_, rope_item_, workspace_item_;
+  std::array<int, 2> staging_items_{-1, -1};  // where the next micro-batches arrive while one is computed
   size_t workspace_bytes_;
   void* base_ = nullptr;
   std::vector<AdamSegment> segments_;

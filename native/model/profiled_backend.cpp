@@ -28,7 +28,7 @@ void ProfiledBackend::clear() {
 }
 
 void ProfiledBackend::record(const char* operation, OpCost cost, Clock::time_point begin,
-                             Clock::time_point end) {
+                             Clock::time_point end, i64 idle) {
   // Names are literals of this class and of the executor: their addresses tell most of them apart at once.
   auto tally = std::find_if(tallies_.begin(), tallies_.end(), [&](const Tally& t) {
     return t.layered == (layer_ >= 0) && (t.operation == operation || !std::strcmp(t.operation, operation)) &&
@@ -37,6 +37,8 @@ void ProfiledBackend::record(const char* operation, OpCost cost, Clock::time_poi
   if (tally == tallies_.end()) tally = tallies_.insert(tally, Tally{operation, phase_, layer_ >= 0});
   ++tally->calls;
   tally->total += end - begin;
+  tally->longest = std::max<std::chrono::nanoseconds>(tally->longest, end - begin);
+  tally->idle += idle;
   tally->flops += cost.flops;
   tally->bytes += cost.bytes;
   if (tracing_)
@@ -57,7 +59,8 @@ OpCost ProfiledBackend::segment_cost(const std::vector<AdamSegment>& segments, b
 std::vector<ProfiledBackend::Row> ProfiledBackend::rows() const {
   std::vector<Row> rows;
   for (const Tally& t : tallies_)
-    rows.push_back({t.operation, t.phase, t.layered, t.calls, milliseconds(t.total), t.flops, t.bytes});
+    rows.push_back({t.operation, t.phase, t.layered, t.calls, milliseconds(t.total), t.flops, t.bytes,
+                    milliseconds(t.longest), t.idle});
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.ms > b.ms; });
   return rows;
 }

@@ -13,6 +13,8 @@
 namespace tessera {
 
 class ProfiledBackend : public Backend {
+  using Clock = std::chrono::steady_clock;
+
  public:
   explicit ProfiledBackend(Backend& inner) : inner_(inner) {}
 
@@ -21,10 +23,23 @@ class ProfiledBackend : public Backend {
     bool layered;  // within a layer; false: embedding, head, optimizer, copies
     i64 calls;
     double ms, flops, bytes;
+    double longest_ms = 0;  // of one call
+    i64 idle = 0;  // calls of `launch` that found the device without work: it had waited for the host
   };
 
   void enable(bool on);  // ends a trace
   bool enabled() const { return enabled_; }
+  // Work of the host that is no call of the backend, such as preparing data, where it runs beside a device;
+  // `name` is a literal.
+  template <class Call>
+  auto host(const char* name, const Call& call) {
+    if (!enabled_ || !inner_.fixed_shapes()) return call();
+    scope("host", -1);
+    const auto begin = Clock::now();
+    auto made = call();
+    record(name, {}, begin, Clock::now(), 0);
+    return made;
+  }
   void trace(bool on);  // while enabled: keeps every call apart, from now on
   void clear();
   std::vector<Row> rows() const;  // since clear(), the longest first
@@ -50,6 +65,8 @@ class ProfiledBackend : public Backend {
   void profile(bool on) override { inner_.profile(on); }
   std::vector<OpTime> op_times() override { return inner_.op_times(); }
   std::vector<OpSpan> op_spans() override { return inner_.op_spans(); }
+  std::string profile_source() const override { return inner_.profile_source(); }
+  i64 idle_launches() const override { return inner_.idle_launches(); }
   DeviceRoof roof() override { return inner_.roof(); }
   i64 submissions() const override { return inner_.submissions(); }
   i64 kernels(int graph) const override { return inner_.kernels(graph); }
@@ -80,6 +97,9 @@ class ProfiledBackend : public Backend {
   }
   void download(void* d, const void* s, size_t n) override {
     TESSERA_FORWARD(download, (OpCost{0, 2.0 * n}), d, s, n);
+  }
+  void upload_ahead(void* d, void* staging, const void* s, size_t n) override {
+    TESSERA_FORWARD(upload_ahead, (OpCost{0, 2.0 * n}), d, staging, s, n);
   }
   void wait(i64 m) override { TESSERA_FORWARD(wait, (OpCost{}), m); }
   void launch(int graph) override { TESSERA_FORWARD(launch, (OpCost{}), graph); }
@@ -207,24 +227,25 @@ class ProfiledBackend : public Backend {
 #undef TESSERA_FORWARD
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Tally {
     const char* operation;
     const char* phase;
     bool layered;
     i64 calls = 0;
-    std::chrono::nanoseconds total{0};
+    std::chrono::nanoseconds total{0}, longest{0};
     double flops = 0, bytes = 0;
+    i64 idle = 0;
   };
   template <class Cost, class Call>
   void timed(const char* operation, const Cost& cost, const Call& call) {
     if (!enabled_) return call();
+    const i64 idle = inner_.idle_launches();
     const auto begin = Clock::now();
     call();
     const auto end = Clock::now();
-    record(operation, cost(), begin, end);
+    record(operation, cost(), begin, end, inner_.idle_launches() - idle);
   }
-  void record(const char* operation, OpCost cost, Clock::time_point begin, Clock::time_point end);
+  void record(const char* operation, OpCost cost, Clock::time_point begin, Clock::time_point end, i64 idle);
   double e() const { return static_cast<double>(dtype_bytes(act_dtype())); }
   // Where the sequences' ends lie in the device's memory, its own profiler counts.
   OpCost causal(const Batch& b, const AttnShape& s, int products, double heads) const {

@@ -16,6 +16,7 @@
 #include "model/flops.h"
 #include "model/init.h"
 #include "model/profiled_backend.h"
+#include "train/profile.h"
 
 namespace tessera {
 namespace {
@@ -267,7 +268,8 @@ Json run_bench(Backend& device, const BenchOptions& o) {
   auto last = Clock::now();
   const auto land = [&](size_t most) {
     for (; flights.size() > most; flights.pop_front()) {
-      const StepResult r = executor.result(flights.front().ticket);
+      const StepResult r =
+          backend.host("read scalars", [&] { return executor.result(flights.front().ticket); });
       losses.push_back(r.loss_sum / static_cast<double>(flights.front().targets));
       const auto now = Clock::now();
       ms.push_back(std::chrono::duration<double, std::milli>(now - last).count());
@@ -279,7 +281,7 @@ Json run_bench(Backend& device, const BenchOptions& o) {
     if (step == o.warmup) {
       land(0);
       device.synchronize();
-      backend.enable(!device.fixed_shapes());
+      backend.enable(true);
       ms.clear();
       real = positions = 0;
       flops = 0;
@@ -291,7 +293,8 @@ Json run_bench(Backend& device, const BenchOptions& o) {
     i64 targets = 0;
     for (i64 k = 0; k < o.micro_batches; ++k) {
       const auto& bin = bins[next_bin++ % bins.size()];
-      batches.push_back(make_tokens(bin, o, config.vocab, random));
+      batches.push_back(
+          backend.host("prepare data", [&] { return make_tokens(bin, o, config.vocab, random); }));
       const Tokens& b = batches.back();
       targets += b.targets;
       real += b.real;
@@ -343,6 +346,8 @@ Json run_bench(Backend& device, const BenchOptions& o) {
         {"context", m.context},
         {"total", m.total}}},
       {"ops", op_table(device, backend)}};
+  if (device.fixed_shapes()) report["host"] = host_rows(backend.rows(), {});
+  if (const std::string source = device.profile_source(); !source.empty()) report["profileSource"] = source;
   if (o.hash) report["weightHash"] = weight_hash(device, executor.parameters());
   const DeviceRoof roof = device.roof();
   if (roof.flops_per_second > 0)

@@ -37,6 +37,8 @@ Json host_rows(const std::vector<ProfiledBackend::Row>& rows, const DeviceRoof& 
   Json list = Json::array();
   for (const auto& r : rows) {
     list.push_back(row_json(r.operation, r.phase, r.layered, r.calls, r.ms, r.flops, r.bytes));
+    list.back()["longestUs"] = r.longest_ms * 1e3;
+    if (r.operation == "launch") list.back()["deviceWaited"] = r.idle;
     if (roof.flops_per_second <= 0 || roof.bytes_per_second <= 0 || r.ms <= 0 || r.flops + r.bytes <= 0)
       continue;
     const double floor = 1e3 * std::max(r.flops / roof.flops_per_second, r.bytes / roof.bytes_per_second);

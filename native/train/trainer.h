@@ -77,6 +77,7 @@ class Trainer {
   void take_step();
   void report(size_t most_pending);
   void fail_non_finite(i64 step);
+  std::string repeat_to_non_finite(i64 step);
   void evaluate(const char* phase);
   void answer_samples();
   double elapsed_ms() const;

@@ -33,7 +33,7 @@ void Trainer::take_step() {
   auto at = Clock::now();
   std::vector<MicroBatch> batches;
   for (i64 k = 0, bin; k < recipe_.grad_accumulation && (bin = bins_of_step(state_.step, k)) >= 0; ++k) {
-    batches.push_back(micro_batch(cache_, plan_, bin));
+    batches.push_back(backend_->host("prepare data", [&] { return micro_batch(cache_, plan_, bin); }));
     p.targets += batches.back().targets;
     p.tokens += batches.back().tokens;
     p.positions += batches.back().positions;
@@ -75,7 +75,7 @@ void Trainer::report(size_t most_pending) {
     const Pending p = pending_.front();
     pending_.pop_front();
     const auto waiting = Clock::now();
-    const StepResult result = executor_->result(p.ticket);
+    const StepResult result = backend_->host("read scalars", [&] { return executor_->result(p.ticket); });
     account_.spent("engine", waiting);
     const double ms = milliseconds_since(last_report_);
     last_report_ = Clock::now();
@@ -109,14 +109,26 @@ void Trainer::report(size_t most_pending) {
   }
 }
 
+// Runs the step's micro-batches again until the first that shows where; later steps have overwritten it.
+std::string Trainer::repeat_to_non_finite(i64 step) {
+  std::string where;
+  for (i64 k = 0, bin;
+       where.empty() && k < recipe_.grad_accumulation && (bin = bins_of_step(step - 1, k)) >= 0; ++k) {
+    executor_->run_micro_batch(micro_batch(cache_, plan_, bin).sequences, k == 0);
+    where = executor_->find_non_finite();
+  }
+  return where;
+}
+
 void Trainer::fail_non_finite(i64 step) {
-  const bool undisturbed = pending_.empty();
-  const std::string where = undisturbed ? executor_->find_non_finite() : "";
+  // Its update changed nothing, nor did those submitted behind it: the state is that after the step before.
+  const bool behind = !pending_.empty();
+  pending_.clear();
+  state_.step = step - 1;
+  state_.next_bin = bins_of_step(state_.step, 0);
+  const std::string where = behind ? repeat_to_non_finite(step) : executor_->find_non_finite();
   std::string saved;
-  if (undisturbed && saved_step_ != step - 1) {
-    // The update changed nothing: the state is that after the step before.
-    state_.step = step - 1;
-    state_.next_bin = bins_of_step(state_.step, 0);
+  if (saved_step_ != step - 1) {
     save();
     saved = "; the state before it was saved";
   }
@@ -258,6 +270,7 @@ Json Trainer::profile_report(i64 launches) {
                 {"step", state_.step},
                 {"device", device_rows(device)},
                 {"host", host_rows(backend_->rows(), behind ? DeviceRoof{} : roof)},
+                {"source", backend_->profile_source()},
                 {"timeline", timeline_json(spans)},
                 {"milliseconds", measured_.ms},
                 {"spanMs", span_ms(spans)},

@@ -94,6 +94,13 @@ TEST(AdamW, NothingChangesWhereAGradientOrTheLossIsNotFinite) {
     EXPECT_EQ(model.param, before.param);
     EXPECT_EQ(model.m, before.m);
     EXPECT_EQ(model.v, before.v);
+    // A step submitted behind it, before anyone knew, is refused too, however good its own gradients are.
+    model.grad = random_array<float>(model.count, 9);
+    result.loss_sum = 1.0;
+    backend->grad_norm(&result, segments, &scalars);
+    EXPECT_EQ(result.finite, 0);
+    backend->adamw(segments, kConfig, &scalars, &result);
+    EXPECT_EQ(model.param, before.param);
   }
 }
 
