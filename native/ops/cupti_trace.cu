@@ -1,6 +1,10 @@
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <mutex>
+#include <string>
 
 #include "ops/cupti_trace.h"
 
@@ -31,10 +35,27 @@ void CUPTIAPI give_buffer(std::uint8_t** buffer, size_t* size, size_t* max_recor
   *max_records = 0;
 }
 
+// "tessera::(anonymous namespace)::rmsnorm_fwd_kernel<…>(…)" as rmsnorm_fwd_kernel. The set holds it for
+// good.
+const char* readable(const char* symbol) {
+  static std::map<std::string, std::string> names;
+  std::string& name = names[symbol];
+  if (!name.empty()) return name.c_str();
+  int status = 0;
+  char* demangled = abi::__cxa_demangle(symbol, nullptr, nullptr, &status);
+  name = status == 0 ? demangled : symbol;
+  std::free(demangled);
+  for (size_t at; (at = name.find("(anonymous namespace)::")) != std::string::npos;) name.erase(at, 23);
+  name = name.substr(0, name.find_first_of("<("));
+  name = name.substr(name.find_last_of(": ") + 1);
+  if (name.empty()) name = symbol;
+  return name.c_str();
+}
+
 template <typename Record>
-void keep(const CUpti_Activity* raw, ActivityKind kind, std::vector<Activity>* out) {
+void keep(const CUpti_Activity* raw, const char* name, std::vector<Activity>* out) {
   const auto* record = reinterpret_cast<const Record*>(raw);
-  if (record->graphId != 0) out->push_back({kind, record->start, record->end});
+  if (record->graphId != 0) out->push_back({name, record->start, record->end});
 }
 
 void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, size_t, size_t valid) {
@@ -43,11 +64,12 @@ void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, size_t
   CUpti_Activity* record = nullptr;
   while (all.next_record(buffer, valid, &record) == CUPTI_SUCCESS) {
     if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || record->kind == CUPTI_ACTIVITY_KIND_KERNEL)
-      keep<CUpti_ActivityKernel10>(record, ActivityKind::kernel, &all.activities);
+      keep<CUpti_ActivityKernel10>(
+          record, readable(reinterpret_cast<const CUpti_ActivityKernel10*>(record)->name), &all.activities);
     else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY)
-      keep<CUpti_ActivityMemcpy6>(record, ActivityKind::copy, &all.activities);
+      keep<CUpti_ActivityMemcpy6>(record, "copy", &all.activities);
     else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET)
-      keep<CUpti_ActivityMemset4>(record, ActivityKind::fill, &all.activities);
+      keep<CUpti_ActivityMemset4>(record, "fill", &all.activities);
   }
   std::free(buffer);
 }

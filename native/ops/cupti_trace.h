@@ -12,10 +12,8 @@
 
 namespace tessera {
 
-enum class ActivityKind : std::uint8_t { kernel, copy, fill };
-
 struct Activity {
-  ActivityKind kind;
+  const char* name;          // of the kernel, readable; "copy" or "fill"; kept by the trace for good
   std::uint64_t begin, end;  // nanoseconds
 };
 

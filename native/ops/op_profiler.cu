@@ -4,32 +4,6 @@
 #include "ops/op_profiler.h"
 
 namespace tessera {
-namespace {
-
-// Nodes by ActivityKind of the graph that the stream is being captured into.
-std::array<int, 3> captured_nodes(cudaStream_t stream) {
-  cudaStreamCaptureStatus status;
-  cudaGraph_t graph = nullptr;
-  check_cuda(cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph, nullptr, nullptr, nullptr),
-             "profiler");
-  std::array<int, 3> count{};
-  if (!graph) return count;
-  size_t n = 0;
-  check_cuda(cudaGraphGetNodes(graph, nullptr, &n), "profiler");
-  std::vector<cudaGraphNode_t> nodes(n);
-  check_cuda(cudaGraphGetNodes(graph, nodes.data(), &n), "profiler");
-  for (cudaGraphNode_t node : nodes) {
-    cudaGraphNodeType type;
-    check_cuda(cudaGraphNodeGetType(node, &type), "profiler");
-    if (type == cudaGraphNodeTypeKernel) ++count[0];
-    if (type == cudaGraphNodeTypeMemcpy) ++count[1];
-    if (type == cudaGraphNodeTypeMemset) ++count[2];
-  }
-  return count;
-}
-
-}  // namespace
-
 std::string OpProfiler::source() const {
   const std::string why = no_trace_.empty() ? "" : ": " + no_trace_;
   return (trace_ ? trace_->description() : "events") + why;
@@ -43,7 +17,6 @@ void OpProfiler::begin(const char* op, const std::string& phase, int layer, OpCo
                        bool capturing) {
   Span span{op, phase, layer, cost, nullptr, nullptr};
   if (trace_ && capturing) {
-    nodes_ = captured_nodes(stream);
     open_.push_back(span);
     return;
   }
@@ -58,11 +31,7 @@ void OpProfiler::begin(const char* op, const std::string& phase, int layer, OpCo
 }
 
 void OpProfiler::end(cudaStream_t stream, bool capturing) {
-  if (Span& span = open_.back(); !span.end) {
-    const std::array<int, 3> now = captured_nodes(stream);
-    for (size_t kind = 0; kind < now.size(); ++kind) span.activities[kind] = now[kind] - nodes_[kind];
-    return;
-  }
+  if (!open_.back().end) return;
   check_cuda(cudaEventRecordWithFlags(open_.back().end, stream,
                                       capturing ? cudaEventRecordExternal : cudaEventRecordDefault),
              "profiler");
@@ -78,7 +47,6 @@ void OpProfiler::restart(cudaStream_t stream) {
   totals_.clear();
   spans_.clear();
   if (trace_) trace_->take();  // graphs of before
-  for (auto& records : left_) records.clear();
   first_ns_ = 0;
   if (!origin_) {
     check_cuda(cudaEventCreate(&origin_), "profiler");
@@ -104,7 +72,7 @@ void OpProfiler::add(const Span& span, double begin_ms, double ms) {
 }
 
 void OpProfiler::collect(const std::vector<Span>& spans) {
-  if (trace_ && !spans.empty() && !spans.front().end) return collect_activities(spans);
+  if (trace_ && !spans.empty() && !spans.front().end) return collect_activities();
   for (const Span& span : spans) {
     float ms = 0.0f, begin_ms = 0.0f;
     check_cuda(cudaEventElapsedTime(&ms, span.begin, span.end), "profiler");
@@ -113,33 +81,13 @@ void OpProfiler::collect(const std::vector<Span>& spans) {
   }
 }
 
-// A graph captured from one stream runs its nodes in the order of their capture, and graphs are collected in
-// the order of their launch, so records are dealt out in order.
-void OpProfiler::collect_activities(const std::vector<Span>& spans) {
+// By kernel, not by operation: a driver may run a node as more kernels than one, so that records cannot be
+// dealt out to operations by their order.
+void OpProfiler::collect_activities() {
   for (const Activity& a : trace_->take()) {
     if (first_ns_ == 0) first_ns_ = a.begin;
-    left_[static_cast<size_t>(a.kind)].push_back(a);
-  }
-  for (size_t kind = 0; kind < left_.size(); ++kind) {
-    size_t wanted = 0;
-    for (const Span& span : spans) wanted += static_cast<size_t>(span.activities[kind]);
-    if (left_[kind].size() >= wanted) continue;
-    // Dealt out, they would go to the wrong operations.
-    no_trace_ = std::to_string(wanted - left_[kind].size()) + " records of a graph are missing";
-    for (auto& records : left_) records.clear();
-    return;
-  }
-  for (const Span& span : spans) {
-    std::uint64_t begin = ~std::uint64_t{0}, ns = 0;
-    for (size_t kind = 0; kind < left_.size(); ++kind) {
-      for (int i = 0; i < span.activities[kind]; ++i) {
-        const Activity a = left_[kind].front();
-        left_[kind].pop_front();
-        begin = std::min(begin, a.begin);
-        ns += a.end - a.begin;
-      }
-    }
-    if (ns > 0) add(span, static_cast<double>(begin - first_ns_) * 1e-6, static_cast<double>(ns) * 1e-6);
+    add({a.name, "kernel", -1, {}, nullptr, nullptr}, static_cast<double>(a.begin - first_ns_) * 1e-6,
+        static_cast<double>(a.end - a.begin) * 1e-6);
   }
 }
 

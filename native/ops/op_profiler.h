@@ -1,11 +1,9 @@
-// Device time per operation: by CUPTI's record of each kernel where that was asked for and may be used, else
-// by events recorded around each operation, as nodes inside a captured graph or in the stream.
+// Device time per operation, by events recorded around each one: as nodes inside a captured graph, or in the
+// stream. Where CUPTI was asked for and may be used, graphs carry no events, and the rows are their kernels.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
-#include <array>
-#include <deque>
 #include <memory>
 #include <set>
 #include <string>
@@ -23,8 +21,7 @@ class OpProfiler {
     std::string op, phase;
     int layer;
     OpCost cost;
-    cudaEvent_t begin, end;           // null where CUPTI times it
-    std::array<int, 3> activities{};  // of a graph, by ActivityKind: how many are this operation's
+    cudaEvent_t begin, end;  // null in a graph that CUPTI times
   };
   ~OpProfiler();
 
@@ -46,13 +43,11 @@ class OpProfiler {
  private:
   const char* keep(const std::string& name);  // as long as this object lives
   void add(const Span& span, double begin_ms, double ms);
-  void collect_activities(const std::vector<Span>& spans);
+  void collect_activities();
 
   std::unique_ptr<CuptiTrace> trace_;
-  std::string no_trace_;                      // why there is none, or what it missed
-  std::array<int, 3> nodes_{};                // of the graph being captured, before the open operation
-  std::array<std::deque<Activity>, 3> left_;  // records not yet dealt to operations, by ActivityKind
-  std::uint64_t first_ns_ = 0;                // the first record's begin
+  std::string no_trace_;        // why there is none
+  std::uint64_t first_ns_ = 0;  // the first record's begin
   std::vector<cudaEvent_t> events_;
   cudaEvent_t origin_ = nullptr;
   std::vector<Span> open_;
