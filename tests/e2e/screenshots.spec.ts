@@ -47,6 +47,7 @@ test('every view, in both themes', async ({ home, open }) => {
     ['runs', '/runs'],
     ['compare', `/compare?runs=${padded.id},${packed.id}`],
     ['machine', '/machine'],
+    ['settings', '/settings'],
   ];
   for (const theme of ['dark', 'light'] as const) {
     await page.emulateMedia({ colorScheme: theme });
