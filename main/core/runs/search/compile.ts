@@ -50,7 +50,7 @@ export function compileSearch(
 
 /** What the compiled conditions call. SQLite's own `lower` knows ASCII alone. */
 export function prepareSearch(db: Db): void {
-  db.function('lowerCase', { deterministic: true }, (text) =>
+  db.function('lowerCase', { deterministic: true }, (text: unknown) =>
     typeof text === 'string' ? text.toLowerCase() : text,
   );
 }
