@@ -12,7 +12,6 @@ import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { _electron, type ElectronApplication, type Page } from '@playwright/test';
-import { openDatabase } from '../../db/connection.ts';
 import { runQueries } from '../../db/queries/runs.ts';
 import { seriesQueries } from '../../db/queries/series.ts';
 import { untilAborted } from '../../main/contract/channel.ts';
@@ -21,6 +20,7 @@ import { runMetrics, type RunUpdate } from '../../main/contract/runs.ts';
 import { serve } from '../../main/contract/server.ts';
 import { createWork } from '../../main/core/context.ts';
 import { createHandlers } from '../../main/core/handlers.ts';
+import { openHistory } from '../../main/core/history.ts';
 import { openHome } from '../../main/core/home.ts';
 import { socketPort } from '../../main/core/ports.ts';
 import { checkRecipe } from '../../main/core/runs/recipe.ts';
@@ -36,9 +36,13 @@ const home = openHome(mkdtempSync(join(tmpdir(), 'tessera-live-')));
 const runId = 'live';
 const plannedSteps = 10_000_000;
 
-const db = await openDatabase(home.database);
 const log = () => undefined;
-const handlers = createHandlers({ home, db, log, work: createWork(log), onClose: log });
+const history = await openHistory(home.database, log, false);
+const { db } = history;
+const handlers = createHandlers({
+  ...{ home, db, history, log, work: createWork(log) },
+  ...{ onClose: log, closeSoon: log },
+});
 const runs = runQueries(db);
 runs.insert({
   id: runId,
