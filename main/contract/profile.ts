@@ -26,7 +26,6 @@ const span = z.object({
   startMs: z.number(),
   ms: z.number(),
 });
-export type ProfileSpan = z.infer<typeof span>;
 
 const finding = z.object({
   finding: z.string(),

@@ -128,7 +128,6 @@ export const isolationProof = z.object({
   message: z.string(),
   seconds: z.number(),
 });
-export type IsolationProof = z.infer<typeof isolationProof>;
 
 /** Every kernel of the device against fp64. */
 export const numericsTest = z.object({
@@ -147,7 +146,6 @@ export const numericsTest = z.object({
   message: z.string(),
   seconds: z.number(),
 });
-export type NumericsTest = z.infer<typeof numericsTest>;
 
 export const preflight = z.object({
   ok: z.boolean(),

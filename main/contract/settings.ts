@@ -31,7 +31,7 @@ export const settingsChannels = {
   /** Replaces the named groups. */
   'settings:set': call({
     args: z.object({
-      diskBudgetGib: settingsSchema.shape.diskBudgetGib.removeDefault().optional(),
+      diskBudgetGib: settingsSchema.shape.diskBudgetGib.unwrap().optional(),
       notifications: z.strictObject({ ended: z.boolean(), failed: z.boolean() }).optional(),
       defaults: z
         .strictObject({

@@ -10,7 +10,10 @@ import {
   untilStep,
 } from './fixture.ts';
 
-test('a live curve over every axis, with a note that is still there after a restart', async ({ home, open }) => {
+test('a live curve over every axis, with a note that is still there after a restart', async ({
+  home,
+  open,
+}) => {
   const first = await open();
   const { page } = first;
   await untilReady(page);

@@ -189,8 +189,8 @@ TEST(Training, AccumulatesOverConsecutiveBins) {
   EXPECT_EQ(tokens, (std::vector<i64>{67, 66, 54}));  // the last step is short
 }
 
-// Micro-batches of 3 and 1 targets with loss sums 6 and 6 are a loss of 3.0, never the 4.0 of averaged means: here with
-// the sums that the model really has.
+// Micro-batches of 3 and 1 targets with loss sums 6 and 6 are a loss of 3.0, never the 4.0 of averaged means:
+// here with the sums that the model really has.
 TEST(Training, TheLossOfAStepIsItsSumOverItsTargetsNotAMeanOfMeans) {
   World world({31, 5});
   world.recipe["optimizer"] = {{"lr", 1e-30}, {"weightDecay", 0}};  // both runs see the same weights

@@ -14,7 +14,7 @@ export const command = defineCommand({
   },
   numPositionals: [2, Infinity],
   run: async ({ positionals, options, core }) =>
-    (await core()).call('runs:compare', { ids: positionals, whole: options.whole ?? false }),
+    (await core()).call('runs:compare', { ids: positionals, whole: options.whole }),
   text: ({ differences, results, whyFaster, whyNot }) => {
     const cell = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
     const rows = differences.map(({ field, values }) => [

@@ -23,27 +23,11 @@ const electron = vi.hoisted(() => {
   return { Notification, BrowserWindow: { getFocusedWindow: vi.fn((): unknown => null) } };
 });
 vi.mock('electron', () => electron);
-const { describeEnd, setupNotifications } = await import('../../../main/notifications/setupNotifications.ts');
+const { setupNotifications } = await import('../../../main/notifications/setupNotifications.ts');
 
 const run = (over: Partial<RunSummary>): RunSummary => ({
   ...({ id: 'r1', name: 'night shift', status: 'completed', steps: 1200, plannedSteps: 1200 } as RunSummary),
   ...over,
-});
-
-describe('what is said of a run that has ended', () => {
-  it('names the run, its steps and what it learnt', () => {
-    expect(describeEnd(run({ firstLoss: 2.51234, lastLoss: 1.2 }))).toEqual({
-      title: 'night shift is trained',
-      body: '1,200 of 1,200 steps. Loss 2.512 to 1.200.',
-    });
-  });
-  it('gives the reason of a failure, and no loss where there is none', () => {
-    expect(describeEnd(run({ status: 'failed', steps: 3, reason: 'the engine was killed' }))).toEqual({
-      title: 'night shift failed',
-      body: 'the engine was killed. 3 of 1,200 steps.',
-    });
-    expect(describeEnd(run({ status: 'stopped', steps: 40 })).title).toBe('night shift was stopped');
-  });
 });
 
 describe('when it is said', () => {
@@ -54,20 +38,24 @@ describe('when it is said', () => {
   const context = () => {
     const endedRuns = createTopic<RunSummary>();
     const showWindow = vi.fn();
-    setupNotifications({ endedRuns, showWindow } as unknown as AppContext);
+    const core = { get: () => undefined };
+    setupNotifications({ core, endedRuns, showWindow } as unknown as AppContext);
     return { endedRuns, showWindow };
   };
-  it('shows the run on a click', () => {
+  it('shows the run on a click', async () => {
     const { endedRuns, showWindow } = context();
     endedRuns.emit(run({}));
-    expect(electron.Notification.shown.map(({ text }) => text.title)).toEqual(['night shift is trained']);
+    await vi.waitFor(() => {
+      expect(electron.Notification.shown.map(({ text }) => text.title)).toEqual(['night shift is trained']);
+    });
     electron.Notification.shown[0]!.listeners.get('click')!();
     expect(showWindow).toHaveBeenCalledWith('/runs/r1');
   });
-  it('keeps quiet while somebody looks at the window', () => {
+  it('keeps quiet while somebody looks at the window', async () => {
     const { endedRuns } = context();
     electron.BrowserWindow.getFocusedWindow.mockReturnValue({});
     endedRuns.emit(run({}));
+    await new Promise((resolve) => setTimeout(resolve, 20));
     expect(electron.Notification.shown).toEqual([]);
   });
 });

@@ -118,7 +118,7 @@ describe('searching the history', () => {
 
   it('proposes the field that was likely meant', () => {
     expect(() => find('stratgy:bfd')).toThrow(
-      expect.objectContaining({ hint: expect.stringContaining("'strategy'") }),
+      expect.objectContaining({ hint: expect.stringContaining("'strategy'") as string }),
     );
   });
 
