@@ -36,12 +36,6 @@ const steps = [
     count: countCtest,
   },
   {
-    name: 'native, sanitized',
-    node: [join(root, 'scripts/sanitize.mjs')],
-    timeoutMs: 600_000,
-    count: countCtest,
-  },
-  {
     name: 'unit and integration',
     node: [join(root, 'node_modules/vitest/vitest.mjs'), 'run'],
     timeoutMs: 420_000,

@@ -23,7 +23,7 @@ using Values = std::vector<double>;
 struct Tolerance {
   double forward, backward, sums;
 };
-constexpr Tolerance kF32{1e-5, 5e-5, 5e-5}, kBf16{1.5e-2, 3e-2, 1e-2};
+constexpr Tolerance kF32{1e-5, 5e-5, 5e-5}, kBf16Tolerance{1.5e-2, 3e-2, 1e-2};
 constexpr i64 kColumns = 192, kVocabulary = 1024;
 constexpr float kEps = 1e-6f;
 
@@ -45,7 +45,7 @@ class SelfTest {
         gdn_(one_group(config.gdn)),
         attn_(one_group(config.attn)),
         H_(config.hidden),
-        tolerance_(backend.act_dtype() == DType::f32 ? kF32 : kBf16),
+        tolerance_(backend.act_dtype() == DType::f32 ? kF32 : kBf16Tolerance),
         random_(5) {
     make_batch();
     const size_t bytes = backend.workspace_bytes(gdn_, attn_, batch_.T, H_, kColumns, kVocabulary);

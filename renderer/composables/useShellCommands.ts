@@ -146,6 +146,8 @@ export function useShellCommands(): void {
       if ((numRecipes ?? 0) > 0) void router.push({ name: 'train' });
       else if ((numData ?? 0) > 0) void router.push({ name: 'datasets' });
     },
+    // At once: the stores take what has come in the next flush, and then there is nothing left to see.
+    { flush: 'sync' },
   );
 }
 

@@ -36,7 +36,9 @@ const part = ({ parts }: WhyFaster, kind: string) =>
 function expectExplained(found: WhyFaster, a: RunSummary, b: RunSummary): void {
   const gap = found.toUsPerToken - found.fromUsPerToken;
   expectAdds(found, a, b);
-  expect(Math.abs(found.unexplainedUs)).toBeLessThanOrEqual(0.1 * Math.abs(gap));
+  // A step of this tiny model takes a few milliseconds: where the gap is small beside that, a clock's noise is a tenth.
+  const noise = 0.02 * found.fromUsPerToken;
+  expect(Math.abs(found.unexplainedUs)).toBeLessThanOrEqual(Math.max(0.1 * Math.abs(gap), noise));
 }
 
 function expectAdds(found: WhyFaster, a: RunSummary, b: RunSummary): void {
