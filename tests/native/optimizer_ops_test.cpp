@@ -95,7 +95,8 @@ TEST(AdamW, NothingChangesWhereAGradientOrTheLossIsNotFinite) {
     EXPECT_EQ(model.m, before.m);
     EXPECT_EQ(model.v, before.v);
     // A step submitted behind it, before anyone knew, is refused too, however good its own gradients are.
-    model.grad = random_array<float>(model.count, 9);
+    const std::vector<float> good = random_array<float>(model.count, 9);
+    std::copy(good.begin(), good.end(), model.grad.begin());  // in place: the segment points there
     result.loss_sum = 1.0;
     backend->grad_norm(&result, segments, &scalars);
     EXPECT_EQ(result.finite, 0);
