@@ -9,6 +9,7 @@ import { systemLibraries } from './system.mjs';
 
 const steps = {
   packages: [packages],
+  native: [systemLibraries('native')],
   engine: [packages, systemLibraries('native'), nativeBuild({ tests: false })],
   engineTests: [packages, systemLibraries('native'), nativeBuild({ tests: true })],
   format: [systemLibraries('format')],

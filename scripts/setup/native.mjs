@@ -5,6 +5,9 @@ import { join } from 'node:path';
 import { engineBinary, engineBuildDir, logDir, root, stampHolds, writeStamp } from './paths.mjs';
 import { runLogged, say } from './report.mjs';
 
+/** Jobs of a build or a run of the native tests. */
+export const numJobs = Math.max(2, cpus().length);
+
 /** CUDA code is built where a GPU and nvcc are present, or where TESSERA_CUDA=1 asks for it. */
 function cudaWanted() {
   if (process.env.TESSERA_CUDA === '1') return true;
@@ -35,6 +38,29 @@ function sourcesFingerprint(folders) {
   return hash.digest('hex');
 }
 
+/**
+ * Configures and compiles with Ninja, on at least two cores.
+ * @param {{label: string, folder: string, log: string, definitions: string[], targets: string[]}} options `log` begins
+ *   the names of the two log files
+ */
+export async function cmakeBuild({ label, folder, log, definitions, targets }) {
+  const common = { cwd: root, timeoutMs: 20 * 60_000, command: 'cmake' };
+  await runLogged({
+    ...common,
+    label: `${label}, configuring:`,
+    args: ['-S', '.', '-B', folder, '-G', 'Ninja', ...definitions],
+    logFile: join(logDir, `${log}cmake.log`),
+  });
+  await runLogged({
+    ...common,
+    label: `${label}, compiling:`,
+    args: ['--build', folder, '--parallel', String(numJobs), ...targets],
+    env: { ...process.env, NINJA_STATUS: '[%f/%t] ' },
+    logFile: join(logDir, `${log}build.log`),
+    progress: (line) => /^\[(\d+\/\d+)\]/.exec(line)?.[1],
+  });
+}
+
 /** @param {{tests: boolean}} options tests: also the native test programs */
 export function nativeBuild({ tests }) {
   const stamp = tests ? 'native-tests' : 'native';
@@ -50,28 +76,12 @@ export function nativeBuild({ tests }) {
           ? '  Engine with CUDA.'
           : '  Engine for the CPU alone (no GPU with nvcc here; TESSERA_CUDA=1 builds the CUDA code all the same).',
       );
-      const common = { cwd: root, timeoutMs: 20 * 60_000 };
-      await runLogged({
-        ...common,
-        label: 'Engine, configuring:',
-        command: 'cmake',
-        args: ['-S', '.', '-B', engineBuildDir, '-G', 'Ninja', `-DTESSERA_CUDA=${cuda ? 'ON' : 'OFF'}`],
-        logFile: join(logDir, 'cmake.log'),
-      });
-      await runLogged({
-        ...common,
-        label: 'Engine, compiling:',
-        command: 'cmake',
-        args: [
-          '--build',
-          engineBuildDir,
-          '--parallel',
-          String(Math.max(2, cpus().length)),
-          ...(tests ? [] : ['--target', 'tessera-engine']),
-        ],
-        env: { ...process.env, NINJA_STATUS: '[%f/%t] ' },
-        logFile: join(logDir, 'build.log'),
-        progress: (line) => /^\[(\d+\/\d+)\]/.exec(line)?.[1],
+      await cmakeBuild({
+        label: 'Engine',
+        folder: engineBuildDir,
+        log: '',
+        definitions: [`-DTESSERA_CUDA=${cuda ? 'ON' : 'OFF'}`],
+        targets: tests ? [] : ['--target', 'tessera-engine'],
       });
       writeStamp(stamp, before);
     },
