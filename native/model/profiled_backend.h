@@ -7,16 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "ops/backend.h"
+#include "model/forwarding_backend.h"
 #include "ops/op_cost.h"
 
 namespace tessera {
 
-class ProfiledBackend : public Backend {
+class ProfiledBackend : public ForwardingBackend {
   using Clock = std::chrono::steady_clock;
 
  public:
-  explicit ProfiledBackend(Backend& inner) : inner_(inner) {}
+  explicit ProfiledBackend(Backend& inner) : ForwardingBackend(inner) {}
 
   struct Row {
     std::string operation, phase;
@@ -45,33 +45,6 @@ class ProfiledBackend : public Backend {
   std::vector<Row> rows() const;  // since clear(), the longest first
   const std::vector<OpSpan>& spans() const { return spans_; }
 
-  std::string name() const override { return inner_.name(); }
-  DType act_dtype() const override { return inner_.act_dtype(); }
-  DType weight_dtype() const override { return inner_.weight_dtype(); }
-  bool fixed_shapes() const override { return inner_.fixed_shapes(); }
-  std::vector<KernelInfo> kernels(const GdnShape& g, const AttnShape& a) const override {
-    return inner_.kernels(g, a);
-  }
-  void* allocate(size_t bytes) override { return inner_.allocate(bytes); }
-  void release(void* p) override { inner_.release(p); }
-  void* allocate_host(size_t bytes) override { return inner_.allocate_host(bytes); }
-  void release_host(void* p) override { inner_.release_host(p); }
-  size_t workspace_bytes(const GdnShape& g, const AttnShape& a, i64 T, i64 H, i64 I, i64 V) const override {
-    return inner_.workspace_bytes(g, a, T, H, I, V);
-  }
-  void set_workspace(void* p, size_t bytes) override { inner_.set_workspace(p, bytes); }
-  int capture(const std::function<void()>& enqueue) override { return inner_.capture(enqueue); }
-  i64 mark() override { return inner_.mark(); }
-  void profile(bool on) override { inner_.profile(on); }
-  std::vector<OpTime> op_times() override { return inner_.op_times(); }
-  std::vector<OpSpan> op_spans() override { return inner_.op_spans(); }
-  std::string profile_source() const override { return inner_.profile_source(); }
-  i64 idle_launches() const override { return inner_.idle_launches(); }
-  DeviceRoof roof() override { return inner_.roof(); }
-  i64 submissions() const override { return inner_.submissions(); }
-  i64 kernels(int graph) const override { return inner_.kernels(graph); }
-  size_t context_bytes() const override { return inner_.context_bytes(); }
-  size_t memory_used() const override { return inner_.memory_used(); }
   void scope(const char* phase, int layer) override {
     phase_ = phase;
     layer_ = layer;
@@ -253,8 +226,6 @@ class ProfiledBackend : public Backend {
     return {cost::causal_products(b, s, products), e() * b.T * s.head_dim * heads};
   }
   static OpCost segment_cost(const std::vector<AdamSegment>& segments, bool updates);
-
-  Backend& inner_;
   bool enabled_ = false, tracing_ = false;
   const char* phase_ = "forward";
   int layer_ = -1;

@@ -4,36 +4,16 @@
 // fp32 too; roundings inside one (the delta rule's operands) are not repeated here.
 #pragma once
 
-#include "ops/backend.h"
+#include "model/forwarding_backend.h"
 
 namespace tessera {
 
-class RoundedBackend final : public Backend {
+class RoundedBackend final : public ForwardingBackend {
  public:
   // The inner backend keeps its activations in fp32, in memory that the host can touch.
-  explicit RoundedBackend(Backend& inner) : inner_(inner) {}
+  explicit RoundedBackend(Backend& inner) : ForwardingBackend(inner) {}
 
   std::string name() const override { return inner_.name() + ", rounded to bf16"; }
-  DType act_dtype() const override { return inner_.act_dtype(); }
-  DType weight_dtype() const override { return inner_.weight_dtype(); }
-  bool fixed_shapes() const override { return inner_.fixed_shapes(); }
-  std::vector<KernelInfo> kernels(const GdnShape& g, const AttnShape& a) const override {
-    return inner_.kernels(g, a);
-  }
-  void* allocate(size_t bytes) override { return inner_.allocate(bytes); }
-  void release(void* p) override { inner_.release(p); }
-  size_t workspace_bytes(const GdnShape& g, const AttnShape& a, i64 T, i64 H, i64 I, i64 V) const override {
-    return inner_.workspace_bytes(g, a, T, H, I, V);
-  }
-  void set_workspace(void* p, size_t bytes) override { inner_.set_workspace(p, bytes); }
-  int capture(const std::function<void()>& enqueue) override { return inner_.capture(enqueue); }
-  void launch(int graph) override { inner_.launch(graph); }
-  void scope(const char* phase, int layer) override { inner_.scope(phase, layer); }
-  void zero(void* p, size_t n) override { inner_.zero(p, n); }
-  void copy_in(void* d, const void* s, size_t n) override { inner_.copy_in(d, s, n); }
-  void copy_out(void* d, const void* s, size_t n) override { inner_.copy_out(d, s, n); }
-  void copy(void* d, const void* s, size_t n) override { inner_.copy(d, s, n); }
-  void synchronize() override { inner_.synchronize(); }
 
   void embedding_fwd(Act* x, const Wgt* table, const Batch& b, i64 H) override {
     inner_.embedding_fwd(x, table, b, H);
@@ -169,8 +149,6 @@ class RoundedBackend final : public Backend {
   static i64 states(const Batch& b, const GdnShape& s) {
     return i64{b.num_chunk} * s.value_heads * s.key_dim * s.value_dim;
   }
-
-  Backend& inner_;
 };
 
 }  // namespace tessera
