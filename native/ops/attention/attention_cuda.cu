@@ -21,26 +21,6 @@ void require_supported(const AttnShape& shape, KernelTier tier) {
                : "Use the cpu device for this model.");
 }
 
-Args make_args(const Act* q, const Act* k, const Act* proj, const Batch& batch, const AttnShape& shape) {
-  Args args{};
-  args.q = static_cast<const bf16*>(q);
-  args.k = static_cast<const bf16*>(k);
-  args.proj = static_cast<const bf16*>(proj);
-  args.chunk = batch.chunk;
-  args.cu = batch.cu;
-  args.pos = batch.pos;
-  args.seq_end = batch.seq_end;
-  args.tokens = batch.T;
-  args.num_chunk = batch.num_chunk;
-  args.heads = shape.heads;
-  args.kv_heads = shape.kv_heads;
-  args.group = shape.heads / shape.kv_heads;
-  args.head_dim = shape.head_dim;
-  args.proj_dim = static_cast<size_t>(shape.proj_dim());
-  args.v_offset = static_cast<size_t>(shape.v_offset());
-  return args;
-}
-
 }  // namespace
 
 bool attention_cuda_supports(const AttnShape& shape, KernelTier tier) {
@@ -57,7 +37,7 @@ KernelTier attention_cuda_tier(const AttnShape& shape, int compute_capability) {
 void launch_attention_fwd(Act* y, Act* o, float* lse, const Act* q, const Act* k, const Act* proj,
                           const Batch& batch, const AttnShape& shape, KernelTier tier, cudaStream_t stream) {
   require_supported(shape, tier);
-  const Args args = make_args(q, k, proj, batch, shape);
+  const Args args = attention::make_args<bf16>(q, k, proj, batch, shape);
   const attention::Outputs out{static_cast<bf16*>(y), static_cast<bf16*>(o), lse};
   if (tier == KernelTier::hopper) {
     attention::run_fwd_wgmma(args, out, stream);
@@ -72,7 +52,7 @@ void launch_attention_bwd(Act* dq, Act* dk, Act* dproj, Act* scratch_do, float* 
                           const Act* o, const float* lse, const Act* q, const Act* k, const Act* proj,
                           const Batch& batch, const AttnShape& shape, KernelTier tier, cudaStream_t stream) {
   require_supported(shape, tier);
-  const Args args = make_args(q, k, proj, batch, shape);
+  const Args args = attention::make_args<bf16>(q, k, proj, batch, shape);
   const attention::Gradients out{static_cast<bf16*>(dq), static_cast<bf16*>(dk), static_cast<bf16*>(dproj),
                                  static_cast<bf16*>(scratch_do), scratch_delta};
   const bf16 *grad = static_cast<const bf16*>(dy), *output = static_cast<const bf16*>(o);

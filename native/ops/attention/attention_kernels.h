@@ -5,6 +5,29 @@
 
 namespace tessera::attention {
 
+// What every kernel of a call reads.
+template <typename Real>
+BasicArgs<Real> make_args(const Act* q, const Act* k, const Act* proj, const Batch& batch,
+                          const AttnShape& shape) {
+  BasicArgs<Real> args{};
+  args.q = static_cast<const Real*>(q);
+  args.k = static_cast<const Real*>(k);
+  args.proj = static_cast<const Real*>(proj);
+  args.chunk = batch.chunk;
+  args.cu = batch.cu;
+  args.pos = batch.pos;
+  args.seq_end = batch.seq_end;
+  args.tokens = batch.T;
+  args.num_chunk = batch.num_chunk;
+  args.heads = shape.heads;
+  args.kv_heads = shape.kv_heads;
+  args.group = shape.heads / shape.kv_heads;
+  args.head_dim = shape.head_dim;
+  args.proj_dim = static_cast<size_t>(shape.proj_dim());
+  args.v_offset = static_cast<size_t>(shape.v_offset());
+  return args;
+}
+
 template <typename Real>
 struct BasicGradients {
   Real* dq;      // [T, NH, D]

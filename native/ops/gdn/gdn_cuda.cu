@@ -23,25 +23,6 @@ void require_supported(const GdnShape& shape, KernelTier tier) {
                          : "Use the cpu device for this model.");
 }
 
-Args make_args(const Act* qkv, const float* g, const float* beta, const Act* ar, const Batch& batch,
-               const GdnShape& shape) {
-  Args args{};
-  args.qkv = static_cast<const bf16*>(qkv);
-  args.g = g;
-  args.beta = beta;
-  args.ar = static_cast<const bf16*>(ar);
-  args.chunk = batch.chunk;
-  args.seq_chunk = batch.seq_chunk;
-  args.key_heads = shape.key_heads;
-  args.value_heads = shape.value_heads;
-  args.group = shape.group();
-  args.key_dim = shape.key_dim;
-  args.value_dim = shape.value_dim;
-  args.conv_dim = static_cast<size_t>(shape.conv_dim());
-  args.values = static_cast<size_t>(shape.values());
-  return args;
-}
-
 }  // namespace
 
 bool gdn_cuda_supports(const GdnShape& shape, KernelTier tier) {
@@ -59,7 +40,7 @@ void launch_gdn_kkt_fwd(float* g, float* beta, Act* ar, const Act* qkv, const Ac
                         const float* dt_bias, const Batch& batch, const GdnShape& shape, KernelTier tier,
                         cudaStream_t stream) {
   require_supported(shape, tier);
-  const Args args = make_args(qkv, nullptr, nullptr, nullptr, batch, shape);
+  const Args args = gdn::make_args<bf16>(qkv, nullptr, nullptr, nullptr, batch, shape);
   const auto run = tier == KernelTier::reference ? gdn::run_kkt_fwd_ref<bf16> : gdn::run_kkt_fwd;
   run(args, g, beta, static_cast<bf16*>(ar), static_cast<const bf16*>(proj), a_log, dt_bias, shape,
       batch.num_chunk, stream);
@@ -68,7 +49,7 @@ void launch_gdn_kkt_fwd(float* g, float* beta, Act* ar, const Act* qkv, const Ac
 void launch_gdn_fwd(Act* o, Act* state, const Act* qkv, const float* g, const float* beta, const Act* ar,
                     const Batch& batch, const GdnShape& shape, KernelTier tier, cudaStream_t stream) {
   require_supported(shape, tier);
-  const Args args = make_args(qkv, g, beta, ar, batch, shape);
+  const Args args = gdn::make_args<bf16>(qkv, g, beta, ar, batch, shape);
   const auto run = tier == KernelTier::hopper     ? gdn::run_fwd_wgmma
                    : tier == KernelTier::portable ? gdn::run_fwd
                                                   : gdn::run_fwd_ref<bf16>;
@@ -80,7 +61,7 @@ void launch_gdn_bwd(Act* dq, Act* dk, Act* dv, float* d_gamma, float* d_beta, Ac
                     const Act* ar, const Act* state, const Batch& batch, const GdnShape& shape,
                     KernelTier tier, cudaStream_t stream) {
   require_supported(shape, tier);
-  const Args args = make_args(qkv, g, beta, ar, batch, shape);
+  const Args args = gdn::make_args<bf16>(qkv, g, beta, ar, batch, shape);
   const gdn::Gradients out{
       static_cast<bf16*>(dq),         static_cast<bf16*>(dk),        static_cast<bf16*>(dv), d_gamma, d_beta,
       static_cast<bf16*>(scratch_du), static_cast<bf16*>(scratch_ds)};

@@ -5,6 +5,27 @@
 
 namespace tessera::gdn {
 
+// What every kernel of a call reads; `ar` may be null where there is none.
+template <typename Real>
+BasicArgs<Real> make_args(const Act* qkv, const float* g, const float* beta, const Act* ar,
+                          const Batch& batch, const GdnShape& shape) {
+  BasicArgs<Real> args{};
+  args.qkv = static_cast<const Real*>(qkv);
+  args.g = g;
+  args.beta = beta;
+  args.ar = static_cast<const Real*>(ar);
+  args.chunk = batch.chunk;
+  args.seq_chunk = batch.seq_chunk;
+  args.key_heads = shape.key_heads;
+  args.value_heads = shape.value_heads;
+  args.group = shape.group();
+  args.key_dim = shape.key_dim;
+  args.value_dim = shape.value_dim;
+  args.conv_dim = static_cast<size_t>(shape.conv_dim());
+  args.values = static_cast<size_t>(shape.values());
+  return args;
+}
+
 template <typename Real>
 struct BasicGradients {
   Real* dq;        // [T, HV, K]

@@ -16,20 +16,7 @@ gdn::BasicArgs<Real> gdn_args(const void* qkv, const float* g, const float* beta
                       "linear attention has heads of " + std::to_string(s.key_dim) + " and " +
                           std::to_string(s.value_dim) + "; the reference kernels serve 1 to 128",
                       "Use the cpu device for this model.");
-  gdn::BasicArgs<Real> args{};
-  args.qkv = static_cast<const Real*>(qkv);
-  args.g = g;
-  args.beta = beta;
-  args.chunk = b.chunk;
-  args.seq_chunk = b.seq_chunk;
-  args.key_heads = s.key_heads;
-  args.value_heads = s.value_heads;
-  args.group = s.group();
-  args.key_dim = s.key_dim;
-  args.value_dim = s.value_dim;
-  args.conv_dim = static_cast<size_t>(s.conv_dim());
-  args.values = static_cast<size_t>(s.values());
-  return args;
+  return gdn::make_args<Real>(qkv, g, beta, nullptr, b, s);
 }
 
 template <typename Real>
@@ -40,23 +27,7 @@ attention::BasicArgs<Real> attention_args(const void* q, const void* k, const vo
                       "full attention has head_dim " + std::to_string(s.head_dim) +
                           "; the reference kernels serve 1 to 256",
                       "Use the cpu device for this model.");
-  attention::BasicArgs<Real> args{};
-  args.q = static_cast<const Real*>(q);
-  args.k = static_cast<const Real*>(k);
-  args.proj = static_cast<const Real*>(proj);
-  args.chunk = b.chunk;
-  args.cu = b.cu;
-  args.pos = b.pos;
-  args.seq_end = b.seq_end;
-  args.tokens = b.T;
-  args.num_chunk = b.num_chunk;
-  args.heads = s.heads;
-  args.kv_heads = s.kv_heads;
-  args.group = s.heads / s.kv_heads;
-  args.head_dim = s.head_dim;
-  args.proj_dim = static_cast<size_t>(s.proj_dim());
-  args.v_offset = static_cast<size_t>(s.v_offset());
-  return args;
+  return attention::make_args<Real>(q, k, proj, b, s);
 }
 
 }  // namespace
