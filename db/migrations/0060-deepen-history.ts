@@ -144,7 +144,7 @@ function notesAndSamples(db: Db): void {
 
 function search(db: Db): void {
   const fields = (run: string) => `
-    INSERT INTO runFields SELECT ${run}.id, lower(substr(fullkey, 3)), lower(key), CASE WHEN type IN ('true', 'false') THEN type ELSE CAST(atom AS TEXT) END,
+    INSERT OR REPLACE INTO runFields SELECT ${run}.id, lower(substr(fullkey, 3)), lower(key), CASE WHEN type IN ('true', 'false') THEN type ELSE CAST(atom AS TEXT) END,
       CASE WHEN type IN ('integer', 'real') THEN CAST(atom AS REAL) END
     FROM json_tree(${run}.recipe) WHERE atom IS NOT NULL AND typeof(key) = 'text'`;
   const text = (id: string) =>

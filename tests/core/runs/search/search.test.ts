@@ -122,6 +122,11 @@ describe('searching the history', () => {
     );
   });
 
+  it('takes a recipe whose own names differ in case alone', () => {
+    add('cased', { template: { arguments: { Tone: 'kind', tone: 'terse' } } });
+    expect(runQueries(db).get('cased')).toBeDefined();
+  });
+
   it('forgets the words of a note that is removed', () => {
     const [note] = noteQueries(db).notes('one');
     noteQueries(db).removeNote('one', note?.id ?? 0);
