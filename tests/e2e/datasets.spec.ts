@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
-import { expect, show, test, untilReady } from './fixture.ts';
+import { coreOf, expect, show, test, untilReady } from './fixture.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'tessera-drop-'));
 
@@ -114,4 +114,19 @@ test('200,000 rows scroll without a frame of more work than a sixtieth of a seco
   await page.keyboard.press('/');
   await page.keyboard.type('ROW 199999 OF');
   await expect(page.getByRole('status').filter({ hasText: '1 row' })).toBeVisible({ timeout: 30_000 });
+});
+
+test('a dataset that another program of the home imported opens by its address', async ({ home, open }) => {
+  const { page } = await open();
+  await untilReady(page);
+  await show(page, '/datasets');
+  const core = await coreOf(home);
+  const { dataset } = await core.call('datasets:import', { paths: ['bundled'], name: 'from a terminal' });
+  core.close();
+  await show(page, `/datasets/${dataset.id}/tokens`);
+  await expect(page.getByRole('heading', { name: 'from a terminal' })).toBeVisible();
+  await expect(page.getByRole('link', { name: 'As the model sees it' })).toHaveAttribute(
+    'aria-current',
+    'page',
+  );
 });
