@@ -73,7 +73,9 @@ test('several files and a folder are one dataset; what cannot be read is named',
 });
 
 test.setTimeout(300_000);
-test('200,000 rows scroll without a frame of more work than a sixtieth of a second', async ({ open }) => {
+test('200,000 rows scroll with only those in sight drawn; any of them is a jump or a search away', async ({
+  open,
+}) => {
   const path = join(folder, 'many.jsonl');
   const rows = Array.from({ length: 200_000 }, (_, i) => `{"text":"row ${String(i + 1)} of a long list"}`);
   writeFileSync(path, `${rows.join('\n')}\n`);
@@ -85,26 +87,18 @@ test('200,000 rows scroll without a frame of more work than a sixtieth of a seco
   await expect(grid).toHaveAttribute('aria-rowcount', '200000', { timeout: 240_000 });
   await expect(grid.getByRole('row').first()).toContainText('row 1 of a long list');
 
-  const cdp = await page.context().newCDPSession(page);
-  await cdp.send('Performance.enable');
-  const busySeconds = async () =>
-    (await cdp.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'ThreadTime')?.value ?? 0;
-  const before = await busySeconds();
-  const frames = await grid.evaluate(async (scroller) => {
-    let count = 0;
-    for (const end = performance.now() + 4000; performance.now() < end; count++) {
+  // What a frame costs is measured by scripts/bench/scroll.ts; here, that it does not grow with the rows.
+  const mostDrawn = await grid.evaluate(async (scroller) => {
+    let most = 0;
+    for (let frame = 0; frame < 120; frame++) {
       await new Promise(requestAnimationFrame);
       scroller.scrollTop += 120;
+      most = Math.max(most, scroller.querySelectorAll('[role="row"]').length);
     }
-    return count;
+    return most;
   });
-  const busyMs = (1000 * ((await busySeconds()) - before)) / frames;
-  test.info().annotations.push({
-    type: 'scroll',
-    description: `${String(frames / 4)} frames/s, ${busyMs.toFixed(1)} ms of work a frame`,
-  });
-  process.stdout.write(`scroll: ${String(frames / 4)} frames/s, ${busyMs.toFixed(1)} ms of work a frame\n`);
-  expect(busyMs).toBeLessThan(1000 / 60);
+  expect(mostDrawn).toBeGreaterThan(10);
+  expect(mostDrawn).toBeLessThan(100);
 
   await page.getByLabel('Go to row').fill('150,000');
   await page.keyboard.press('Enter');
