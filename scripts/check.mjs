@@ -1,5 +1,6 @@
 // npm run check: what CI checks besides tests. Each step names the command that repeats it alone.
 import { execFileSync } from 'node:child_process';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { runSteps } from './steps.mjs';
 import { setUp } from './setup/index.mjs';
@@ -14,9 +15,10 @@ const nativeSources = execFileSync('git', ['ls-files', '*.cpp', '*.h', '*.cu', '
   .split('\n')
   .filter((path) => /^(native|tests\/native)\//.test(path));
 
-const outcome = await runSteps([
-  { name: 'types', ...tool('vue-tsc/bin/vue-tsc.js', '--noEmit'), timeoutMs: 300_000 },
+const steps = [
+  // The longest first: the others go beside it.
   { name: 'lint', ...tool('eslint/bin/eslint.js', '.', '--max-warnings=0'), timeoutMs: 420_000 },
+  { name: 'types', ...tool('vue-tsc/bin/vue-tsc.js', '--noEmit'), timeoutMs: 300_000 },
   {
     name: 'format',
     ...tool('prettier/bin/prettier.cjs', '--check', '--log-level=warn', '.'),
@@ -28,5 +30,6 @@ const outcome = await runSteps([
     timeoutMs: 120_000,
   },
   { name: 'dead code', ...tool('knip/bin/knip.js'), timeoutMs: 180_000 },
-]);
-process.exitCode = outcome.failed > 0 ? 1 : 0;
+];
+const { failed } = await runSteps(steps, Math.min(2, availableParallelism()));
+process.exitCode = failed > 0 ? 1 : 0;
