@@ -14,7 +14,8 @@ namespace {
 struct Arguments {
   std::string fixture, device = "cpu", policy = "P1", precision = "auto";
   int threads = 0;
-  bool compaction = false, isolation = false, numerics = false, leak = false, accept_slow = false;
+  bool compaction = false, isolation = false, numerics = false, roof = false, leak = false,
+       accept_slow = false;
   IsolationOptions proof;
 };
 
@@ -25,6 +26,11 @@ Json verify(Backend& backend, Arguments& a) {
     report[name] = std::move(part);
   };
   if (a.numerics) add("numerics", test_numerics(backend, read_config(a.proof.model)));
+  if (a.roof) {
+    const DeviceRoof roof = backend.roof();
+    if (roof.bytes_per_second > 0)
+      report["roof"] = {{"flopsPerSecond", roof.flops_per_second}, {"bytesPerSecond", roof.bytes_per_second}};
+  }
   if (a.isolation) {
     a.proof.policy = parse_policy(a.policy);
     if (a.leak) a.proof.arrangement = joined_at(0);
@@ -42,6 +48,7 @@ void add_verify(CLI::App& app, int* status) {
   command->add_option("--fixture", args->fixture,
                       "Folder with config, model, expected.safetensors and expected.json");
   command->add_flag("--numerics", args->numerics, "Every kernel against fp64, in the sizes of --model");
+  command->add_flag("--roof", args->roof, "Measure matrix rate and copy bandwidth too");
   command->add_flag("--isolation", args->isolation,
                     "Packed examples of --cache, by --plan, must not see each other");
   command->add_option("--model", args->proof.model, "Model folder");

@@ -43,9 +43,9 @@ Json libraries() {
 
 Json hello_event(const Json& kernels) {
   Json devices = Json::array({cpu_device()}), backends = Json::array({"cpu"});
+  const Nvml nvml;
 #ifdef TESSERA_WITH_CUDA
   backends.push_back("cuda");
-  const Nvml nvml;
   for (const Json& gpu : nvml.read_all()) {
     Json device = {{"device", "cuda:" + std::to_string(gpu["index"].get<int>())}};
     if (gpu.contains("name")) device["name"] = gpu["name"];
@@ -59,7 +59,7 @@ Json hello_event(const Json& kernels) {
 #endif
   return {{"event", "hello"},     {"protocol", kProtocolVersion}, {"version", TESSERA_VERSION},
           {"backends", backends}, {"devices", devices},           {"libraries", libraries()},
-          {"kernels", kernels}};
+          {"kernels", kernels},   {"gpus", nvml.describe_all()}};
 }
 
 }  // namespace tessera

@@ -1,5 +1,7 @@
 #include "protocol/nvml.h"
 
+#include <map>
+
 #include "core/dynamic_library.h"
 #include "core/json.h"
 
@@ -20,6 +22,28 @@ struct PciInfo {
   unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
   char bus_id[32];
 };
+struct FieldValue {
+  unsigned field, scope;
+  long long timestamp, latency;
+  int type, status;
+  union {
+    double real;
+    unsigned word;
+    unsigned long long wide;
+  } value;
+};
+constexpr unsigned kNvlinkSpeed = 90;  // NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON
+constexpr unsigned kMostNvlinks = 18;
+constexpr int kRemoteSwitch = 2;
+
+const char* path_name(int level) {
+  return level == 0    ? "board"
+         : level == 10 ? "PCIe switch"
+         : level == 20 ? "PCIe switches"
+         : level == 30 ? "host bridge"
+         : level == 40 ? "NUMA node"
+                       : "system";
+}
 
 }  // namespace
 
@@ -41,6 +65,19 @@ struct Nvml::Api {
   int (*power_limit)(void*, unsigned*) = nullptr;
   int (*ecc)(void*, int, int, unsigned long long*) = nullptr;
   int (*pcie)(void*, int, unsigned*) = nullptr;
+  int (*driver)(char*, unsigned) = nullptr;
+  int (*cuda_driver)(int*) = nullptr;
+  int (*capability)(void*, int*, int*) = nullptr;
+  int (*pcie_generation)(void*, unsigned*) = nullptr;
+  int (*pcie_max_generation)(void*, unsigned*) = nullptr;
+  int (*pcie_width)(void*, unsigned*) = nullptr;
+  int (*pcie_max_width)(void*, unsigned*) = nullptr;
+  int (*nvlink_state)(void*, unsigned, int*) = nullptr;
+  int (*nvlink_version)(void*, unsigned, unsigned*) = nullptr;
+  int (*nvlink_remote)(void*, unsigned, PciInfo*) = nullptr;
+  int (*nvlink_remote_type)(void*, unsigned, int*) = nullptr;
+  int (*fields)(void*, int, FieldValue*) = nullptr;
+  int (*ancestor)(void*, void*, int*) = nullptr;
 
   template <class F>
   void load(F*& function, const char* symbol) {
@@ -71,6 +108,19 @@ Nvml::Nvml() : api_(std::make_unique<Api>()) {
   a.load(a.power_limit, "nvmlDeviceGetEnforcedPowerLimit");
   a.load(a.ecc, "nvmlDeviceGetTotalEccErrors");
   a.load(a.pcie, "nvmlDeviceGetPcieThroughput");
+  a.load(a.driver, "nvmlSystemGetDriverVersion");
+  a.load(a.cuda_driver, "nvmlSystemGetCudaDriverVersion_v2");
+  a.load(a.capability, "nvmlDeviceGetCudaComputeCapability");
+  a.load(a.pcie_generation, "nvmlDeviceGetCurrPcieLinkGeneration");
+  a.load(a.pcie_max_generation, "nvmlDeviceGetMaxPcieLinkGeneration");
+  a.load(a.pcie_width, "nvmlDeviceGetCurrPcieLinkWidth");
+  a.load(a.pcie_max_width, "nvmlDeviceGetMaxPcieLinkWidth");
+  a.load(a.nvlink_state, "nvmlDeviceGetNvLinkState");
+  a.load(a.nvlink_version, "nvmlDeviceGetNvLinkVersion");
+  a.load(a.nvlink_remote, "nvmlDeviceGetNvLinkRemotePciInfo_v2");
+  a.load(a.nvlink_remote_type, "nvmlDeviceGetNvLinkRemoteDeviceType");
+  a.load(a.fields, "nvmlDeviceGetFieldValues");
+  a.load(a.ancestor, "nvmlDeviceGetTopologyCommonAncestor");
   const int status = a.init ? a.init() : -1;
   unsigned count = 0;
   if (status != 0) {
@@ -147,6 +197,89 @@ void Nvml::read_slow(int turn) {
   if (a.pcie && a.pcie(device, 1, &kilobytes) == 0) values["pcieReceivedBytesPerSecond"] = kilobytes * 1e3;
   if (a.ecc && a.ecc(device, 0, 0, &errors) == 0) values["eccCorrected"] = errors;
   if (a.ecc && a.ecc(device, 1, 0, &errors) == 0) values["eccUncorrected"] = errors;
+}
+
+Json Nvml::describe_all() const {
+  Json gpus = Json::array();
+  for (int i = 0; i < count_; ++i) {
+    Json gpu = describe(i);
+    gpu.update(links(i));
+    gpus.push_back(gpu);
+  }
+  return gpus;
+}
+
+Json Nvml::describe(int index) const {
+  const Api& a = *api_;
+  Json gpu = {{"index", index}};
+  gpu.update(named_[static_cast<size_t>(index)]);
+  char driver[96] = "";
+  int cuda = 0, major = 0, minor = 0;
+  unsigned value = 0;
+  Memory memory{};
+  void* device = nullptr;
+  if (a.driver && a.driver(driver, sizeof driver) == 0) gpu["driver"] = driver;
+  if (a.cuda_driver && a.cuda_driver(&cuda) == 0)
+    gpu["cudaDriver"] = std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10);
+  if (!a.by_index || a.by_index(static_cast<unsigned>(index), &device) != 0) {
+    gpu["lost"] = true;
+    return gpu;
+  }
+  if (a.capability && a.capability(device, &major, &minor) == 0)
+    gpu["computeCapability"] = std::to_string(major) + "." + std::to_string(minor);
+  if (a.memory && a.memory(device, &memory) == 0) gpu["memoryBytes"] = memory.total;
+  if (a.power_limit && a.power_limit(device, &value) == 0) gpu["powerLimitW"] = value / 1000.0;
+  const auto number = [&](const char* key, int (*read)(void*, unsigned*)) {
+    if (read && read(device, &value) == 0) gpu[key] = value;
+  };
+  number("pcieGeneration", a.pcie_generation);
+  number("pcieWidth", a.pcie_width);
+  number("pcieMaxGeneration", a.pcie_max_generation);
+  number("pcieMaxWidth", a.pcie_max_width);
+  return gpu;
+}
+
+// NVLinks end at another GPU or at a switch that joins all of them.
+Json Nvml::links(int index) const {
+  const Api& a = *api_;
+  Json found = {{"peers", Json::array()}};
+  void* device = nullptr;
+  if (!a.by_index || a.by_index(static_cast<unsigned>(index), &device) != 0) return found;
+  int active = 0, switched = 0;
+  bool known = false;
+  std::map<std::string, int> ends;  // links by the bus id of the GPU that they lead to
+  for (unsigned link = 0; link < kMostNvlinks; ++link) {
+    int is_active = 0, kind = 0;
+    unsigned version = 0;
+    PciInfo pci{};
+    if (!a.nvlink_state || a.nvlink_state(device, link, &is_active) != 0) continue;
+    known = true;
+    if (!is_active) continue;
+    ++active;
+    if (a.nvlink_version && a.nvlink_version(device, link, &version) == 0) found["nvlinkVersion"] = version;
+    if (a.nvlink_remote_type && a.nvlink_remote_type(device, link, &kind) == 0 && kind == kRemoteSwitch)
+      ++switched;
+    else if (a.nvlink_remote && a.nvlink_remote(device, link, &pci) == 0)
+      ++ends[pci.bus_id];
+  }
+  if (known) found["nvlinks"] = active;
+  FieldValue speed{};
+  speed.field = kNvlinkSpeed;
+  if (active > 0 && a.fields && a.fields(device, 1, &speed) == 0 && speed.status == 0)
+    found["nvlinkBytesPerSecond"] = speed.value.word * 1e6;
+  for (int other = 0; other < count_; ++other) {
+    if (other == index) continue;
+    Json peer = {{"index", other}};
+    void* end = nullptr;
+    int level = 0;
+    if (a.by_index(static_cast<unsigned>(other), &end) == 0 && a.ancestor &&
+        a.ancestor(device, end, &level) == 0)
+      peer["path"] = path_name(level);
+    if (known)
+      peer["nvlinks"] = switched + ends[named_[static_cast<size_t>(other)].value("pciBusId", std::string())];
+    found["peers"].push_back(peer);
+  }
+  return found;
 }
 
 Json Nvml::read_all() const {

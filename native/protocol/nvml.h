@@ -1,4 +1,5 @@
-// GPU telemetry through NVML, loaded at run time. A field that a GPU does not report is absent, never 0.
+// GPU telemetry and topology through NVML, loaded at run time. A field that a GPU does not report is absent,
+// never 0.
 #pragma once
 
 #include <memory>
@@ -26,8 +27,16 @@ class Nvml {
   // hands out the newest.
   void read_slow(int turn);
   Json read_all() const;
+  // What each GPU is and how it is joined to the others: [{index, name?, pciBusId?, driver?, cudaDriver?,
+  //  computeCapability?, memoryBytes?, powerLimitW?, pcieGeneration?, pcieWidth?, pcieMaxGeneration?,
+  //  pcieMaxWidth?, nvlinks?, nvlinkVersion?, nvlinkBytesPerSecond? (a link, one way), peers: [{index, path?,
+  //  nvlinks?}]}]; path: the nearest thing that two GPUs share: board | PCIe switch | PCIe switches | host
+  //  bridge | NUMA node | system.
+  Json describe_all() const;
 
  private:
+  Json describe(int index) const;
+  Json links(int index) const;
   struct Api;
   std::unique_ptr<Api> api_;
   std::string reason_;

@@ -2,7 +2,8 @@
  * GPUs that lack fields, fail, or vanish while somebody watches. Built and put on the search path by the tests.
  *
  * $NVML_STAND_IN names the file; its lines are "key value": "count 2", "init 0", and per GPU and function the status
- * that is returned, "0.power 3" (3: not supported, 15: the GPU is lost, 999: unknown). Absent lines mean success. */
+ * that is returned, "0.power 3" (3: not supported, 15: the GPU is lost, 999: unknown). Absent lines mean success.
+ * "nvlinks 4": so many links of each GPU lead to the next one; "switch 1": they lead to a switch. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,4 +74,54 @@ EXPORT int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsi
 }
 EXPORT int nvmlDeviceGetPcieThroughput(void *device, int counter, unsigned *kilobytes) {
   return *kilobytes = counter == 0 ? 1500 : 2500, status(device, "pcie");
+}
+
+EXPORT int nvmlSystemGetDriverVersion(char *version, unsigned size) {
+  snprintf(version, size, "570.86.15");
+  return setting("driver", 0);
+}
+EXPORT int nvmlSystemGetCudaDriverVersion_v2(int *version) { return *version = 12080, setting("cudaDriver", 0); }
+EXPORT int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor) {
+  return *major = 9, *minor = 0, status(device, "capability");
+}
+EXPORT int nvmlDeviceGetCurrPcieLinkGeneration(void *device, unsigned *value) {
+  return *value = 4, status(device, "pcieGeneration");
+}
+EXPORT int nvmlDeviceGetMaxPcieLinkGeneration(void *device, unsigned *value) {
+  return *value = 5, status(device, "pcieMaxGeneration");
+}
+EXPORT int nvmlDeviceGetCurrPcieLinkWidth(void *device, unsigned *value) {
+  return *value = 8, status(device, "pcieWidth");
+}
+EXPORT int nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned *value) {
+  return *value = 16, status(device, "pcieMaxWidth");
+}
+EXPORT int nvmlDeviceGetNvLinkState(void *device, unsigned link, int *active) {
+  *active = (int)link < setting("nvlinks", 0);
+  return link < 18 ? status(device, "nvlink") : 2;
+}
+EXPORT int nvmlDeviceGetNvLinkVersion(void *device, unsigned link, unsigned *version) {
+  return (void)link, *version = 4, status(device, "nvlinkVersion");
+}
+EXPORT int nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned link, int *type) {
+  return (void)link, *type = setting("switch", 0) ? 2 : 0, status(device, "nvlinkType");
+}
+EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned link, char *pci) {
+  int count = setting("count", 1), self = (int)(size_t)device - 1;
+  (void)link;
+  snprintf(pci + 36, 32, "00000000:%02X:00.0", (self + 1) % count + 1);
+  return status(device, "nvlinkRemote");
+}
+EXPORT int nvmlDeviceGetFieldValues(void *device, int count, char *values) {
+  int i, result;
+  for (i = 0; i < count; ++i, values += 40) {
+    unsigned speed = 26562;
+    result = status(device, "nvlinkSpeed");
+    memcpy(values + 28, &result, 4);
+    memcpy(values + 32, &speed, 4);
+  }
+  return 0;
+}
+EXPORT int nvmlDeviceGetTopologyCommonAncestor(void *first, void *second, int *level) {
+  return (void)second, *level = setting("level", 50), status(first, "ancestor");
 }
