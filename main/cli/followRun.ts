@@ -87,6 +87,7 @@ function eventLine({
   data: Record<string, unknown>;
 }): [string] {
   if (kind === 'eval') return [`held-out loss ${Number(data.loss).toFixed(4)} at step ${String(data.step)}`];
-  if (kind === 'warning') return [`warning: ${String(data.message)}`];
+  if (kind === 'warning') return [`warning: ${[data.message, data.hint].filter(Boolean).join(' ')}`];
+  if (kind === 'paused' && typeof data.message === 'string') return [`waiting: ${data.message}`];
   return [`${kind}${step === undefined ? '' : ` at step ${step}`}`];
 }

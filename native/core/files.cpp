@@ -22,10 +22,10 @@ namespace {
 [[noreturn]] void fail(const fs::path& path, const char* what) {
   const int code = errno;
   if (code == ENOENT) throw EngineError("missing_file", path.string() + ": no such file", "Check the path.");
-  const char* hint = code == ENOSPC   ? "Free some disk space."
-                     : code == EACCES ? "Check the permissions."
-                                      : "";
-  throw EngineError("io_error", path.string() + ": " + what + ": " + std::strerror(code), hint);
+  const bool full = code == ENOSPC || code == EDQUOT;
+  const char* hint = full ? "Free some disk space." : code == EACCES ? "Check the permissions." : "";
+  throw EngineError(full ? "disk_full" : "io_error", path.string() + ": " + what + ": " + std::strerror(code),
+                    hint);
 }
 
 std::string hex(std::uint64_t value) {

@@ -7,13 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "core/working_clock.h"
 #include "model/forwarding_backend.h"
 #include "ops/op_cost.h"
 
 namespace tessera {
 
 class ProfiledBackend : public ForwardingBackend {
-  using Clock = std::chrono::steady_clock;
+  using Clock = WorkingClock;
 
  public:
   explicit ProfiledBackend(Backend& inner) : ForwardingBackend(inner) {}

@@ -52,16 +52,22 @@ void save_weights(const Parameters& parameters, const SafetensorsFolder& source,
                Json{{"metadata", {{"total_size", total}}}, {"weight_map", weight_map}}.dump(1));
 }
 
-void copy_side_files(const fs::path& from, const fs::path& to) {
-  for (const auto& entry : fs::directory_iterator(from)) {
+std::vector<fs::path> side_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
     const fs::path name = entry.path().filename();
     const bool text =
         name.extension() == ".json" || name.extension() == ".jinja" || name.extension() == ".txt";
     if (!entry.is_regular_file() || !text || name == "model.safetensors.index.json") continue;
     // A checkpoint used as the source brings its own bookkeeping; that is not part of the model.
     if (name == "state.json" || name == "manifest.json") continue;
-    fs::copy_file(entry.path(), to / name, fs::copy_options::overwrite_existing);
+    files.push_back(entry.path());
   }
+  return files;
+}
+
+void copy_side_files(const fs::path& from, const fs::path& to) {
+  for (const fs::path& file : side_files(from)) write_file(to / file.filename(), read_file(file));
 }
 
 }  // namespace tessera

@@ -11,7 +11,8 @@ namespace tessera {
 void save_weights(const Parameters& parameters, const SafetensorsFolder& source, bool tied,
                   const fs::path& folder);
 
-// Copies what else belongs to a model folder: config, tokenizer, chat template, generation settings.
+// What else belongs to a model folder: config, tokenizer, chat template, generation settings.
+std::vector<fs::path> side_files(const fs::path& folder);
 void copy_side_files(const fs::path& from, const fs::path& to);
 
 }  // namespace tessera

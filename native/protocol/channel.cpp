@@ -10,6 +10,7 @@
 #include <iostream>
 
 #include "core/json.h"
+#include "core/working_clock.h"
 
 namespace tessera {
 namespace {
@@ -40,8 +41,12 @@ void emit(const Json& event) {
   static std::mutex mutex;
   const std::string line = event.dump(-1, ' ', false, Json::error_handler_t::replace);
   const std::lock_guard lock(mutex);
+  // Who reads may stand still for as long as it likes: that is no work either.
+  const auto begin = WorkingClock::now();
   std::cout << line << std::endl;
   std::cout.clear();
+  const auto held = WorkingClock::now() - begin;
+  if (held > std::chrono::seconds(1)) WorkingClock::leave_out(held);
 }
 
 CommandReader::CommandReader(bool stop_at_end) : stop_at_end_(stop_at_end) {
@@ -50,6 +55,7 @@ CommandReader::CommandReader(bool stop_at_end) : stop_at_end_(stop_at_end) {
   handle(SIGINT, on_signal);
   handle(SIGTERM, on_signal);
   handle(SIGPIPE, SIG_IGN);
+  handle(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
   thread_ = std::thread([this] { read(); });
 }
 

@@ -5,10 +5,18 @@
 namespace tessera {
 namespace {
 
+constexpr const char* kBad = "damaged_checkpoint";
+
 Json work_json(const Work& w) {
   return {
       {"steps", w.steps},         {"realTokens", w.real_tokens}, {"supervisedTokens", w.supervised_tokens},
       {"positions", w.positions}, {"headRows", w.head_rows},     {"milliseconds", w.ms}};
+}
+
+Work read_work(const Json& json, const std::string& where) {
+  const auto count = [&](const char* key) { return require_field<i64>(json, key, where, kBad); };
+  return {count("steps"),     count("realTokens"), count("supervisedTokens"),
+          count("positions"), count("headRows"),   require_field<double>(json, "milliseconds", where, kBad)};
 }
 
 Json row_json(const ProfiledBackend::Row& r) {
@@ -34,10 +42,11 @@ void Account::add_step(const Work& step, bool cold) {
   if (cold) cold_ += step;
 }
 
-Account::Clock::time_point Account::spent(const char* part, Clock::time_point begin) {
-  const auto now = Clock::now();
-  parts_[part] += std::chrono::duration<double, std::milli>(now - begin).count();
-  return now;
+Account::Clock::time_point Account::spend(const char* part) {
+  const auto begin = mark_;
+  mark_ = Clock::now();
+  parts_[part] += std::chrono::duration<double, std::milli>(mark_ - begin).count();
+  return mark_;
 }
 
 void Account::add_operations(const std::vector<ProfiledBackend::Row>& rows) {
@@ -66,6 +75,25 @@ Json Account::to_json(i64 from_step) const {
   return {{"event", "account"},       {"fromStep", from_step}, {"total", work_json(total_)},
           {"cold", work_json(cold_)}, {"parts", parts_},       {"sample", sample},
           {"operations", operations}};
+}
+
+void Account::restore(const Json& json, const std::string& where) {
+  const auto field = [&](const char* key) { return require_field<Json>(json, key, where, kBad); };
+  total_ = read_work(field("total"), where);
+  cold_ = read_work(field("cold"), where);
+  parts_ = require_field<std::map<std::string, double>>(json, "parts", where, kBad);
+  const Json sample = field("sample");
+  const bool sampled = sample.contains("spanMs");
+  sample_ = sampled ? read_work(sample, where) : Work{};
+  span_ms_ = sampled ? require_field<double>(sample, "spanMs", where, kBad) : 0;
+  operations_.clear();
+  for (const Json& row : field("operations")) {
+    const auto text = [&](const char* key) { return require_field<std::string>(row, key, where, kBad); };
+    const auto number = [&](const char* key) { return require_field<double>(row, key, where, kBad); };
+    add_operations({{text("operation"), text("phase"), text("where") == "layers",
+                     require_field<i64>(row, "calls", where, kBad), number("totalMs"), number("flops"),
+                     number("bytes")}});
+  }
 }
 
 }  // namespace tessera

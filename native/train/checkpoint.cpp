@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 
 #include "core/error.h"
 #include "model/save.h"
@@ -12,10 +13,14 @@ namespace {
 constexpr const char* kPrefix = "checkpoint-";
 constexpr const char* kBad = "damaged_checkpoint";
 
+Field exact_field(const Parameters& parameters, const TensorEntry& t) {
+  return t.bucket == Bucket::big && parameters.has_master() ? Field::master : Field::weight;
+}
+
 // The model file keeps fewer bits than the training state: bf16 weights beside fp32 masters or an fp32
 // backend.
 bool narrower(const Parameters& parameters, const TensorEntry& t, const SafetensorsFolder& model) {
-  const Field exact = t.bucket == Bucket::big && parameters.has_master() ? Field::master : Field::weight;
+  const Field exact = exact_field(parameters, t);
   const auto file = dtype_from_safetensors(model.file_of(t.name).info(t.name).dtype);
   return dtype_bytes(*file) < dtype_bytes(parameters.type(exact, t.bucket));
 }
@@ -38,10 +43,8 @@ void write_optimizer(const CheckpointSource& source, const fs::path& folder) {
   for (const TensorEntry& t : parameters.layout().tensors) {
     tensors.push_back(state_tensor(parameters, t, Field::m, "m."));
     tensors.push_back(state_tensor(parameters, t, Field::v, "v."));
-    if (narrower(parameters, t, source.model)) {
-      const Field exact = t.bucket == Bucket::big && parameters.has_master() ? Field::master : Field::weight;
-      tensors.push_back(state_tensor(parameters, t, exact, "master."));
-    }
+    if (narrower(parameters, t, source.model))
+      tensors.push_back(state_tensor(parameters, t, exact_field(parameters, t), "master."));
   }
   write_safetensors(folder / "optimizer.safetensors", tensors, "");
 }
@@ -58,6 +61,7 @@ Json state_json(const RunState& s) {
                  {"realTokens", s.real_tokens},
                  {"positions", s.positions},
                  {"milliseconds", s.milliseconds}}}};
+  if (!s.account.is_null()) json["account"] = s.account;
   if (s.best_eval) {
     json["bestEval"] = *s.best_eval;
     json["bestStep"] = s.best_step;
@@ -73,6 +77,52 @@ void write_manifest(const fs::path& folder) {
                      {"xxh3", file_checksum(entry.path())}});
   std::sort(files.begin(), files.end(), [](const Json& a, const Json& b) { return a["name"] < b["name"]; });
   write_file(folder / "manifest.json", Json{{"files", files}}.dump(1));
+}
+
+std::string size_text(std::uintmax_t bytes) {
+  char text[64];
+  const double mib = static_cast<double>(bytes) / (1 << 20);
+  std::snprintf(text, sizeof text, "%.1f %s (%ju bytes)", mib < 1024 ? mib : mib / 1024,
+                mib < 1024 ? "MiB" : "GiB", bytes);
+  return text;
+}
+
+constexpr const char* kSpaceHint =
+    "Free some space on this disk, delete other runs, or lower checkpoint.keep; the last checkpoint stays.";
+
+// What kept the checkpoint from being written, with what it needs and what there is.
+[[noreturn]] void fail_checkpoint(const CheckpointSource& source, const fs::path& run, bool full,
+                                  const std::string& why, const std::string& hint) {
+  std::error_code ignored;
+  const auto space = fs::space(run, ignored);
+  throw EngineError(full ? "disk_full" : "io_error",
+                    "the checkpoint could not be written: " + why + "; it takes " +
+                        size_text(checkpoint_bytes(source)) +
+                        (ignored ? "" : ", free are " + size_text(space.available)),
+                    full ? kSpaceHint : hint);
+}
+
+// Whatever was begun and not finished, also by an engine that was killed.
+void clear_partial(const fs::path& run) {
+  std::error_code ignored;
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(run, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind(std::string(".") + kPrefix, 0) == 0 && entry.path().extension() == ".partial")
+      found.push_back(entry.path());
+  }
+  for (const fs::path& path : found) fs::remove_all(path, ignored);
+}
+
+void write_files(const CheckpointSource& source, const RunState& state, const fs::path& partial) {
+  fs::create_directory(partial);
+  copy_side_files(source.model_folder, partial);
+  save_weights(source.parameters, source.model, source.tied, partial);
+  write_optimizer(source, partial);
+  write_file(partial / "state.json", state_json(state).dump(1));
+  write_manifest(partial);
+  sync_folder(partial);
+  check_manifest(partial);
 }
 
 std::optional<i64> step_of(const fs::path& folder) {
@@ -97,24 +147,49 @@ fs::path write_checkpoint(const CheckpointSource& source, const RunState& state,
                  partial = run / ("." + final_path.filename().string() + ".partial");
   try {
     fs::create_directories(run);
-    fs::remove_all(partial);
-    fs::create_directory(partial);
-    copy_side_files(source.model_folder, partial);
-    save_weights(source.parameters, source.model, source.tied, partial);
-    write_optimizer(source, partial);
-    write_file(partial / "state.json", state_json(state).dump(1));
-    write_manifest(partial);
-    sync_folder(partial);
+    clear_partial(run);
+    require_space(run, checkpoint_bytes(source));
+    write_files(source, state, partial);
     // The same step again (a checkpoint on request, then one by schedule) holds the same state.
     fs::remove_all(final_path);
     fs::rename(partial, final_path);
     sync_folder(run);
   } catch (const fs::filesystem_error& error) {
-    throw EngineError("io_error", std::string("cannot write the checkpoint: ") + error.what(),
-                      "Check the disk and its free space.");
+    clear_partial(run);
+    const bool full = error.code() == std::errc::no_space_on_device;
+    fail_checkpoint(source, run, full, error.what(), "Check the disk.");
+  } catch (const EngineError& error) {
+    clear_partial(run);
+    if (error.code() != "disk_full" && error.code() != "io_error") throw;
+    fail_checkpoint(source, run, error.code() == "disk_full", error.what(), error.hint());
   }
-  check_manifest(final_path);
   return final_path;
+}
+
+std::uintmax_t checkpoint_bytes(const CheckpointSource& source) {
+  const Parameters& parameters = source.parameters;
+  // Headers, the manifest and the state: a few hundred bytes a tensor.
+  constexpr std::uintmax_t kPerTensor = 1024, kBeside = 256 << 10;
+  std::uintmax_t sum = kBeside;
+  for (const SafetensorsFile& file : source.model.files())
+    for (const auto& [name, info] : file.tensors())
+      if (!(source.tied && name == "lm_head.weight")) sum += info.end - info.begin + kPerTensor;
+  for (const TensorEntry& t : parameters.layout().tensors) {
+    const auto bytes = [&](Field field) {
+      return static_cast<std::uintmax_t>(t.count) * dtype_bytes(parameters.type(field, t.bucket));
+    };
+    sum += bytes(Field::m) + bytes(Field::v) + kPerTensor;
+    if (narrower(parameters, t, source.model)) sum += bytes(exact_field(parameters, t));
+  }
+  for (const fs::path& file : side_files(source.model_folder)) sum += fs::file_size(file);
+  return sum;
+}
+
+void require_space(const fs::path& folder, std::uintmax_t bytes) {
+  std::error_code error;
+  const auto space = fs::space(folder, error);
+  if (error || space.available >= bytes) return;
+  throw EngineError("disk_full", folder.string() + ": the disk is full", kSpaceHint);
 }
 
 std::vector<fs::path> list_checkpoints(const fs::path& run) {
@@ -198,7 +273,8 @@ RunState read_state(const fs::path& checkpoint) {
              .real_tokens = total("realTokens"),
              .positions = total("positions"),
              .milliseconds = require_field<double>(totals, "milliseconds", where, kBad),
-             .best_eval = std::nullopt};
+             .best_eval = std::nullopt,
+             .account = optional_field<Json>(json, "account", nullptr, where, kBad)};
   if (json.contains("bestEval")) {
     s.best_eval = require_field<double>(json, "bestEval", where, kBad);
     s.best_step = optional_field<i64>(json, "bestStep", 0, where, kBad);

@@ -29,6 +29,7 @@ struct RunState {
   // it.
   std::optional<double> best_eval;
   i64 best_step = 0;
+  Json account;  // where the time went up to this step, see Account; null in checkpoints of older versions
 };
 
 // What a checkpoint is made of, besides the state.
@@ -40,7 +41,13 @@ struct CheckpointSource {
 };
 
 fs::path checkpoint_path(const fs::path& run, i64 step);
-// Writes to a temporary folder, syncs, renames, and reads it back by its manifest. Throws io_error.
+// Bytes that a checkpoint takes on disk, known before there are values to write.
+std::uintmax_t checkpoint_bytes(const CheckpointSource& source);
+// Throws disk_full, with the bytes that are needed and free, where a folder's disk has no room for so many.
+void require_space(const fs::path& folder, std::uintmax_t bytes);
+// Writes to a temporary folder, syncs, reads it back by its manifest, renames. Where that cannot be done
+// nothing is left of it and what was there before stays. Throws disk_full | io_error | damaged_checkpoint,
+// naming the file.
 fs::path write_checkpoint(const CheckpointSource& source, const RunState& state, const fs::path& run);
 // Removes all but the newest `keep` checkpoints, and those in `spare`.
 void prune_checkpoints(const fs::path& run, i64 keep, const std::vector<fs::path>& spare);

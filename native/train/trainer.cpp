@@ -188,6 +188,7 @@ Json Trainer::forecast() const {
   return {{"steps", total_steps_},
           {"recompute", policy_name(executor_->options().policy)},
           {"fixedShapes", backend_->fixed_shapes()},
+          {"checkpointBytes", checkpoint_bytes(checkpoint_source())},
           {"memory",
            {{"weights", m.weights},
             {"gradients", m.gradients},
@@ -199,7 +200,7 @@ Json Trainer::forecast() const {
 }
 
 void Trainer::start() {
-  const auto begin = Account::Clock::now();
+  account_.begin();
   emit({{"event", "progress"},
         {"what", "load"},
         {"done", 0},
@@ -207,6 +208,7 @@ void Trainer::start() {
         {"recompute", policy_name(executor_->options().policy)},
         {"memory", forecast()["memory"]}});
   executor_->allocate();
+  first_step_ = 1;
   if (options_.resume.empty()) {
     load_weights(executor_->parameters(), files_);
   } else {
@@ -216,8 +218,7 @@ void Trainer::start() {
     resume_from(checkpoint);
   }
   emit({{"event", "progress"}, {"what", "load"}, {"done", 1}, {"total", 1}});
-  first_step_ = state_.step + 1;
-  started_ = last_report_ = last_save_ = last_account_ = account_.spent("load", begin);
+  started_ = last_report_ = last_save_ = last_account_ = account_.spend("load");
 }
 
 void Trainer::resume_from(const fs::path& checkpoint) {
@@ -227,6 +228,13 @@ void Trainer::resume_from(const fs::path& checkpoint) {
   restore(executor_->parameters(), checkpoint);
   state_ = std::move(saved);
   saved_step_ = state_.step;
+  kept_best_ = state_.best_step;
+  // Without an account (of an older version) a new one begins here.
+  first_step_ = state_.step + 1;
+  if (state_.account.is_null()) return;
+  const std::string where = (checkpoint / "state.json").string();
+  account_.restore(state_.account, where);
+  first_step_ = require_field<i64>(state_.account, "fromStep", where, "damaged_checkpoint");
 }
 
 // Bins are taken in order; a run longer than its plan goes through it again.

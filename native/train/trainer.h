@@ -1,12 +1,12 @@
 // A training run: steps over a plan's bins, evaluation, checkpoints, and the protocol's events and commands.
 #pragma once
 
-#include <chrono>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "core/error.h"
 #include "model/decoder.h"
 #include "model/executor.h"
 #include "model/profiled_backend.h"
@@ -81,8 +81,12 @@ class Trainer {
   void evaluate(const char* phase);
   void answer_samples();
   double elapsed_ms() const;
-  void save();
+  CheckpointSource checkpoint_source() const;
+  bool save();
+  bool has_room() const;
+  void save_last(CommandReader& commands, const std::string& reason);
   bool checkpoint_due() const;
+  void tell_of_gaps();
   bool profile_due();
   void take_profiled_step();
   Json profile_report(i64 launches);
@@ -111,11 +115,14 @@ class Trainer {
   RunState state_;
   std::deque<Pending> pending_;
   i64 saved_step_ = -1;
+  i64 kept_best_ = 0;                   // the best step that was saved; 0: none
+  std::optional<EngineError> unsaved_;  // why the newest checkpoint was skipped
   Account account_;
   Work measured_;  // the steps of the profile being taken
   i64 first_step_ = 0, steps_here_ = 0;
   bool profile_next_ = false, profiled_ = false;
-  std::chrono::steady_clock::time_point started_, last_report_, last_save_, last_account_;
+  Account::Clock::time_point started_, last_report_, last_save_, last_account_;
+  Account::Clock::duration told_gap_{0};
   double paused_ms_ = 0;
 };
 

@@ -9,10 +9,9 @@
 namespace tessera {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-double milliseconds_since(Clock::time_point t) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - t).count();
-}
+using Clock = Account::Clock;
+double milliseconds(Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
+double milliseconds_since(Clock::time_point t) { return milliseconds(Clock::now() - t); }
 
 // Steps whose results the host has not read yet: it never waits for the device inside a step.
 constexpr size_t kStepsInFlight = 2;
@@ -30,7 +29,8 @@ Json number_or_name(double x) {
 
 void Trainer::take_step() {
   Pending p{};
-  auto at = Clock::now();
+  // What lies between two steps: telling of the one, looking for commands.
+  account_.spend("reporting");
   std::vector<MicroBatch> batches;
   for (i64 k = 0, bin; k < recipe_.grad_accumulation && (bin = bins_of_step(state_.step, k)) >= 0; ++k) {
     batches.push_back(backend_->host("prepare data", [&] { return micro_batch(cache_, plan_, bin); }));
@@ -38,7 +38,7 @@ void Trainer::take_step() {
     p.tokens += batches.back().tokens;
     p.positions += batches.back().positions;
   }
-  at = account_.spent("data", at);
+  account_.spend("data");
   const i64 cold_launches = executor_->cold_launches();
   for (size_t k = 0; k < batches.size(); ++k) {
     executor_->run_micro_batch(batches[k].sequences, k == 0);
@@ -60,7 +60,7 @@ void Trainer::take_step() {
                                 .clip = static_cast<float>(recipe_.clip),
                                 .seed = static_cast<std::uint32_t>(recipe_.seed),
                                 .step = static_cast<i32>(p.step)});
-  account_.spent("engine", at);
+  account_.spend("engine");
   p.cold = executor_->cold_launches() > cold_launches;
   pending_.push_back(p);
   ++steps_here_;
@@ -74,11 +74,11 @@ void Trainer::report(size_t most_pending) {
   while (pending_.size() > most_pending) {
     const Pending p = pending_.front();
     pending_.pop_front();
-    const auto waiting = Clock::now();
+    account_.spend("reporting");
     const StepResult result = backend_->host("read scalars", [&] { return executor_->result(p.ticket); });
-    account_.spent("engine", waiting);
-    const double ms = milliseconds_since(last_report_);
-    last_report_ = Clock::now();
+    const auto at = account_.spend("engine");
+    const double ms = milliseconds(at - last_report_);
+    last_report_ = at;
     const Json event = {{"event", "step"},
                         {"step", p.step},
                         {"steps", total_steps_},
@@ -105,8 +105,23 @@ void Trainer::report(size_t most_pending) {
     state_.positions += p.positions;
     state_.milliseconds += ms;
     emit(event);
-    account_.spent("reporting", last_report_);
   }
+  tell_of_gaps();
+}
+
+// Time in which nobody could work is in no step; the run's time line says that it passed.
+void Trainer::tell_of_gaps() {
+  const auto left_out = Clock::left_out();
+  const double seconds = milliseconds(left_out - told_gap_) / 1e3;
+  if (seconds < 1) return;
+  told_gap_ = left_out;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0f s", seconds);
+  emit({{"event", "warning"},
+        {"code", "stood_still"},
+        {"seconds", seconds},
+        {"message", std::string("the run stood still for ") + text +
+                        ": the machine slept, or its programs were stopped; no step is charged for it"}});
 }
 
 // Runs the step's micro-batches again until the first that shows where; later steps have overwritten it.
@@ -128,10 +143,8 @@ void Trainer::fail_non_finite(i64 step) {
   state_.next_bin = bins_of_step(state_.step, 0);
   const std::string where = behind ? repeat_to_non_finite(step) : executor_->find_non_finite();
   std::string saved;
-  if (saved_step_ != step - 1) {
-    save();
-    saved = "; the state before it was saved";
-  }
+  if (saved_step_ != step - 1)
+    saved = save() ? "; the state before it was saved" : "; the state before it could not be saved";
   throw EngineError("non_finite",
                     "step " + std::to_string(step) + ": the loss or a gradient is NaN or infinite" +
                         (where.empty() ? "" : ", first seen in " + where) + saved,
@@ -141,7 +154,6 @@ void Trainer::fail_non_finite(i64 step) {
 void Trainer::evaluate(const char* phase) {
   if (!eval_plan_) return;
   report(0);
-  const auto begin = Clock::now();
   const bool measuring = backend_->enabled();
   backend_->enable(false);
   double sum = 0;
@@ -167,15 +179,14 @@ void Trainer::evaluate(const char* phase) {
         {"tokens", targets},
         {"phase", phase},
         {"best", better}});
-  last_report_ = account_.spent("evaluation", begin);
+  last_report_ = account_.spend("evaluation");
   if (better) {
     state_.best_eval = loss;
     state_.best_step = state_.step;
     if (recipe_.checkpoint.best) save();
   }
-  const auto answering = Clock::now();
   answer_samples();
-  last_report_ = account_.spent("samples", answering);
+  last_report_ = account_.spend("samples");
 }
 
 void Trainer::answer_samples() {
@@ -189,24 +200,68 @@ void Trainer::answer_samples() {
 // Since this process began to train, pauses left out, by a clock that no one sets.
 double Trainer::elapsed_ms() const { return milliseconds_since(started_) - paused_ms_; }
 
-void Trainer::save() {
+CheckpointSource Trainer::checkpoint_source() const {
+  return {executor_->parameters(), files_, options_.model, config_.tied};
+}
+
+// A checkpoint that cannot be written ends no run: it is told of, and the last good one stays. Returns
+// whether the state is on disk.
+bool Trainer::save() {
   report(0);
-  const auto begin = Clock::now();
   const bool measuring = backend_->enabled();
   backend_->enable(false);
-  const fs::path path =
-      saved_step_ == state_.step && fs::exists(checkpoint_path(options_.out, state_.step))
-          ? checkpoint_path(options_.out, state_.step)
-          : write_checkpoint({executor_->parameters(), files_, options_.model, config_.tied}, state_,
-                             options_.out);
-  saved_step_ = state_.step;
-  std::vector<fs::path> spare;
-  if (recipe_.checkpoint.best && state_.best_step > 0)
-    spare.push_back(checkpoint_path(options_.out, state_.best_step));
-  prune_checkpoints(options_.out, recipe_.checkpoint.keep, spare);
-  emit({{"event", "checkpoint"}, {"step", state_.step}, {"path", fs::absolute(path).string()}});
+  settle_operations();
+  state_.account = account_.to_json(first_step_);
+  const fs::path path = checkpoint_path(options_.out, state_.step);
+  unsaved_.reset();
+  try {
+    if (saved_step_ != state_.step || !fs::exists(path))
+      write_checkpoint(checkpoint_source(), state_, options_.out);
+    saved_step_ = state_.step;
+    if (state_.best_step == state_.step) kept_best_ = state_.step;
+    std::vector<fs::path> spare;
+    if (recipe_.checkpoint.best && kept_best_ > 0) spare.push_back(checkpoint_path(options_.out, kept_best_));
+    prune_checkpoints(options_.out, recipe_.checkpoint.keep, spare);
+    emit({{"event", "checkpoint"}, {"step", state_.step}, {"path", fs::absolute(path).string()}});
+  } catch (const EngineError& error) {
+    unsaved_ = error;
+    emit({{"event", "warning"},
+          {"code", "checkpoint_skipped"},
+          {"step", state_.step},
+          {"message", error.what()},
+          {"hint", error.hint()}});
+  }
   backend_->enable(measuring);
-  last_report_ = last_save_ = account_.spent("checkpoint", begin);
+  last_report_ = last_save_ = account_.spend("checkpoint");
+  return !unsaved_;
+}
+
+bool Trainer::has_room() const {
+  std::error_code error;
+  const auto space = fs::space(options_.out, error);
+  return !error && space.available >= checkpoint_bytes(checkpoint_source());
+}
+
+// What a run has learnt is worth nothing unsaved: where its end cannot be written it waits, until there is
+// room again or somebody says so. A second stop gives it up. Throws what kept it from being written.
+void Trainer::save_last(CommandReader& commands, const std::string& reason) {
+  constexpr int kLookAgainMs = 5000;
+  while (!save()) {
+    if (reason == "parent-gone") throw *unsaved_;
+    emit({{"event", "paused"},
+          {"step", state_.step},
+          {"message",
+           std::string(unsaved_->what()) +
+               ". The run waits with what it has learnt: free some space, then let it go on; a stop ends "
+               "it unsaved."}});
+    const bool was_full = unsaved_->code() == "disk_full";
+    for (bool again = false; !again;) {
+      const auto command = commands.wait(kLookAgainMs);
+      if (command == "stop" || command == "parent-gone") throw *unsaved_;
+      again = command == "resume" || command == "checkpoint" || (!command && was_full && has_room());
+    }
+    emit({{"event", "resumed"}, {"step", state_.step}});
+  }
 }
 
 bool Trainer::checkpoint_due() const {
@@ -245,7 +300,6 @@ void Trainer::take_profiled_step() {
   backend_->trace(true);
   take_step();
   report(0);
-  const auto begin = Clock::now();
   const i64 launches = backend_->submissions() - submitted;
   emit(profile_report(launches));
   backend_->profile(false);
@@ -254,7 +308,7 @@ void Trainer::take_profiled_step() {
   backend_->enable(!backend_->fixed_shapes());
   profiled_ = true;
   emit_account();
-  last_report_ = account_.spent("profiling", begin);
+  last_report_ = account_.spend("profiling");
 }
 
 Json Trainer::profile_report(i64 launches) {
@@ -311,26 +365,26 @@ std::optional<std::string> Trainer::pause(CommandReader& commands) {
   emit_account();
   emit({{"event", "paused"}, {"step", state_.step}});
   const auto since = Clock::now();
-  auto begin = Clock::now();
   for (;;) {
     const auto command = commands.wait(60'000);
     if (!command) continue;
     if (*command == "stop") return "stopped";
     if (*command == "parent-gone") return "parent-gone";
     if (*command == "checkpoint") {
-      account_.spent("paused", begin);
+      account_.spend("paused");
       save();
-      begin = last_save_;
     }
     if (*command == "resume") break;
   }
   paused_ms_ += milliseconds_since(since);
   emit({{"event", "resumed"}, {"step", state_.step}});
-  last_report_ = account_.spent("paused", begin);
+  last_report_ = account_.spend("paused");
+  tell_of_gaps();
   return std::nullopt;
 }
 
 void Trainer::run(CommandReader& commands) {
+  const Clock::Watch watch;
   start();
   if (state_.step == 0) evaluate("before");
   std::string reason = "completed";
@@ -344,18 +398,14 @@ void Trainer::run(CommandReader& commands) {
       take_profiled_step();
     else
       take_step();
-    if (milliseconds_since(last_account_) > kAccountEveryMs) {
-      const auto begin = Clock::now();
-      emit_account();
-      account_.spent("reporting", begin);
-    }
+    if (milliseconds_since(last_account_) > kAccountEveryMs) emit_account();
     if (recipe_.evaluate_every > 0 && state_.step % recipe_.evaluate_every == 0 && state_.step < total_steps_)
       evaluate("during");
     if (checkpoint_due() && state_.step < total_steps_) save();
   }
   report(0);
   if (reason == "completed") evaluate("after");
-  save();
+  save_last(commands, reason);
   emit_account();
   emit({{"event", "done"}, {"step", state_.step}, {"reason", reason}});
 }

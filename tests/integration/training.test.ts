@@ -1,8 +1,9 @@
-import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunDetail, RunSummary } from '../../main/contract/runs.ts';
+import { engineBinary } from '../../main/core/engine/binary.ts';
 import { coreOf, tessera, tesseraJson, untilRun, workshop, type Workshop } from './workshop.ts';
 
 let shop: Workshop;
@@ -15,6 +16,11 @@ afterAll(async () => {
 
 const show = async (id: string) => (await tesseraJson<{ run: RunDetail }>(shop, ['runs', 'show', id])).run;
 const train = (...args: string[]) => tesseraJson<{ run: RunSummary }>(shop, ['train', shop.recipe, ...args]);
+
+const isCode =
+  (code: string) =>
+  ({ data }: RunDetail['events'][number]) =>
+    data.code === code;
 
 describe('a run', { timeout: 120_000 }, () => {
   it('says beforehand what it will do, then does exactly that', async () => {
@@ -130,6 +136,24 @@ describe('when something dies', { timeout: 120_000 }, () => {
     );
     expect(going.reason).toBeUndefined();
     await tesseraJson(shop, ['stop', id]);
+    // Steps that were trained twice, before and after the checkpoint, count once.
+    const stopped = (await show(id)).steps;
+    expect(shop.accounts(id).map(({ total }) => total.steps)).toEqual([stopped]);
+    core.close();
+  });
+
+  it('charges no step for a time in which the engine stood still', async () => {
+    const { core, id } = await longRun();
+    const engine = enginePid(id);
+    process.kill(engine, 'SIGSTOP');
+    await new Promise((done) => setTimeout(done, 3000));
+    process.kill(engine, 'SIGCONT');
+    const going = await untilRun(core, id, ({ events }) => events.some(isCode('stood_still')));
+    const seconds = Number(going.events.find(isCode('stood_still'))?.data.seconds);
+    expect(seconds).toBeGreaterThan(2.5);
+    await tesseraJson(shop, ['stop', id]);
+    const { elapsedMs, startedAtMs, endedAtMs } = await show(id);
+    expect(elapsedMs).toBeLessThan((endedAtMs ?? 0) - (startedAtMs ?? 0) - 900 * seconds);
     core.close();
   });
 
@@ -218,6 +242,50 @@ describe('when something dies', { timeout: 120_000 }, () => {
       await new Promise((done) => setTimeout(done, 100));
     }
   }
+});
+
+describe('a disk without room for a checkpoint', { timeout: 120_000 }, () => {
+  it('costs a run no more than that checkpoint; its end waits until it can be written', async () => {
+    const small = workshop();
+    // No file may grow beyond a few kilobytes; the limit of a program that runs can be lifted from outside.
+    const limited = join(small.folder, 'engine');
+    const body = `[ "$1" = train ] && [ -e ${small.folder}/full ] && ulimit -S -f 16; exec ${engineBinary()} "$@"`;
+    writeFileSync(limited, `#!/bin/sh\n${body}\n`, { mode: 0o755 });
+    writeFileSync(join(small.folder, 'full'), '');
+    small.env.TESSERA_ENGINE = limited;
+    const { run } = await tesseraJson<{ run: RunSummary }>(small, [
+      ...['train', small.recipe, '--set', 'steps=30', '--set', 'checkpoint.everySteps=10', '--detach'],
+    ]);
+    const core = await coreOf(small);
+    const waiting = await untilRun(core, run.id, ({ status }) => status === 'paused');
+    expect(waiting.steps).toBe(30);
+    expect(waiting.reason).toMatch(/checkpoint-00000030.*File too large.*it takes .*bytes.*free some space/);
+    expect(waiting.events.filter(isCode('checkpoint_skipped')).map(({ step }) => step)).toEqual([10, 20, 30]);
+    expect(readdirSync(join(waiting.folder, 'out'))).toEqual([]);
+    await expect(core.call('runs:command', { id: run.id, command: 'checkpoint' })).rejects.toMatchObject({
+      code: 'checkpointSkipped',
+    });
+    const { pid } = JSON.parse(small.row(run.id).engine ?? '{}') as { pid: number };
+    execFileSync('prlimit', ['--pid', String(pid), '--fsize=unlimited']);
+    await core.call('runs:resume', { id: run.id });
+    const done = await untilRun(core, run.id, ({ status }) => status === 'completed');
+    expect(done).toMatchObject({ checkpointStep: 30 });
+    expect(done.reason).toBeUndefined();
+
+    // Stopped once it says why it cannot; stopped again it ends, with what its last checkpoint holds.
+    const { run: other } = await tesseraJson<{ run: RunSummary }>(small, [
+      ...['train', small.recipe, '--set', 'steps=2000', '--detach'],
+    ]);
+    await untilRun(core, other.id, ({ steps }) => steps >= 2);
+    await expect(core.call('runs:command', { id: other.id, command: 'stop' })).rejects.toMatchObject({
+      code: 'notSaved',
+    });
+    expect((await core.call('runs:show', { id: other.id })).run.status).toBe('paused');
+    await core.call('runs:command', { id: other.id, command: 'stop' });
+    expect((await core.call('runs:show', { id: other.id })).run.status).toBe('failed');
+    core.close();
+    await small.close();
+  });
 });
 
 describe('bad input', { timeout: 120_000 }, () => {

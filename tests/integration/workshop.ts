@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import Database from 'better-sqlite3';
 import type { CoreClient } from '../../main/contract/index.ts';
-import type { RunSummary } from '../../main/contract/runs.ts';
+import type { RunDetail } from '../../main/contract/runs.ts';
 import { attachCore, findCore } from '../../main/core/attach.ts';
 import { engineBinary } from '../../main/core/engine/binary.ts';
 
@@ -17,6 +17,8 @@ export interface Workshop {
   recipe: string;
   env: NodeJS.ProcessEnv;
   row: (id: string) => { engine: string | null };
+  /** Where the time of a run went, one for each engine that began it anew. */
+  accounts: (id: string) => { total: { steps: number } }[];
   close: () => Promise<void>;
 }
 
@@ -78,6 +80,12 @@ export function workshop(): Workshop {
       db.close();
       return row;
     },
+    accounts: (id) => {
+      const db = new Database(join(home, 'tessera.sqlite'), { readonly: true });
+      const rows = db.prepare('SELECT data FROM runAccounts WHERE runId = ?').pluck().all(id) as string[];
+      db.close();
+      return rows.map((data) => JSON.parse(data) as { total: { steps: number } });
+    },
     close: async () => {
       const core = await findCore(home);
       if (core !== undefined) {
@@ -134,8 +142,8 @@ export function coreOf(shop: Workshop): Promise<CoreClient> {
 export async function untilRun(
   core: CoreClient,
   id: string,
-  holds: (run: RunSummary) => boolean,
-): Promise<RunSummary> {
+  holds: (run: RunDetail) => boolean,
+): Promise<RunDetail> {
   for (;;) {
     const { run: found } = await core.call('runs:show', { id });
     if (holds(found)) return found;

@@ -147,6 +147,16 @@ TEST(Training, ResumesToTheBit) {
   EXPECT_EQ(rest, std::vector<double>(whole.begin() + 4, whole.end()));
   expect_same_checkpoint(checkpoint_path(world.folder / "whole", 8),
                          checkpoint_path(world.folder / "resumed", 8));
+  // Where the time went goes on too, from the checkpoint: eight steps in all, not those of one engine.
+  const Json account = read_state(checkpoint_path(world.folder / "resumed", 8)).account;
+  EXPECT_EQ(account["total"]["steps"], 8);
+  EXPECT_EQ(account["fromStep"], 1);
+}
+
+TEST(Training, ACheckpointWithoutRoomIsRefusedBeforeItIsBegun) {
+  TempFolder folder;
+  expect_error("disk_full", "the disk is full", [&] { require_space(folder / "", std::uintmax_t{1} << 62); });
+  require_space(folder / "", 1);
 }
 
 TEST(Training, ADamagedCheckpointGivesWayToTheOneBefore) {

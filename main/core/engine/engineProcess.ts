@@ -71,8 +71,11 @@ export class EngineProcess {
     this.child.stdin?.write(`${JSON.stringify({ command, ...fields })}\n`);
   }
 
-  /** Asks it to finish its step and save; after `limitMs` it is killed. Resolves when it is gone. */
-  async stop(limitMs: number): Promise<EngineExit> {
+  /**
+   * Asks it to finish its step and save; after `limitMs` it is killed, unless `signal` is aborted before. Resolves when
+   * it is gone.
+   */
+  async stop(limitMs: number, signal?: AbortSignal): Promise<EngineExit> {
     this.signal({ kind: 'stopAsked' });
     this.send('stop');
     const timer = setTimeout(() => {
@@ -83,6 +86,9 @@ export class EngineProcess {
       };
       this.kill();
     }, limitMs);
+    signal?.addEventListener('abort', () => {
+      clearTimeout(timer);
+    });
     try {
       return await this.exited;
     } finally {

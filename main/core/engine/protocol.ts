@@ -52,7 +52,8 @@ export const engineEvent = z.discriminatedUnion('event', [
   }),
   z.looseObject({ event: z.literal('sample'), step, index: z.int(), ids: z.array(z.int()) }),
   z.looseObject({ event: z.literal('checkpoint'), step, path: z.string() }),
-  z.looseObject({ event: z.literal('paused'), step: step.optional() }),
+  /** `message`: what the engine waits for, where nobody asked it to. */
+  z.looseObject({ event: z.literal('paused'), step: step.optional(), message: z.string().optional() }),
   z.looseObject({ event: z.literal('resumed'), step: step.optional() }),
   z.looseObject({ event: z.literal('profile'), step: step.optional() }),
   z.looseObject({ event: z.literal('account'), fromStep: step }),
@@ -62,7 +63,12 @@ export const engineEvent = z.discriminatedUnion('event', [
     gpus: z.array(z.looseObject({})).optional(),
     reason: z.string().optional(),
   }),
-  z.looseObject({ event: z.literal('warning'), message: z.string() }),
+  z.looseObject({
+    event: z.literal('warning'),
+    message: z.string(),
+    code: z.string().optional(),
+    hint: z.string().optional(),
+  }),
   z.looseObject({ event: z.literal('done'), step: step.optional(), reason: z.string().optional() }),
   z.looseObject({
     event: z.literal('error'),

@@ -40,6 +40,8 @@ export class ActiveRun {
   private doneReason: string | undefined;
   private readonly samples: SampleReader | undefined;
   private readonly reading: Promise<void>[] = [];
+  /** Set while it is asked to stop: the engine waits instead, because what it has learnt cannot be written. */
+  private cannotStop: ((error: Error) => void) | undefined;
   private step: number;
   private waiters: { event: string; resolve: () => void; reject: (error: Error) => void }[] = [];
 
@@ -87,7 +89,10 @@ export class ActiveRun {
     this.ended = this.engine.exited.then((exit) => this.end(exit));
   }
 
-  /** Resolves when the engine has done it. @throws {TesseraError} what the engine said when it ended instead */
+  /**
+   * Resolves when the engine has done it.
+   * @throws {TesseraError} what the engine said when it ended instead, or why it cannot be done
+   */
   async command(command: EngineCommand): Promise<void> {
     if (command === 'stop') {
       await this.stop();
@@ -101,9 +106,21 @@ export class ActiveRun {
     await answered;
   }
 
+  /** @throws {TesseraError} `notSaved` where it waits for room on the disk; stopped again it ends unsaved */
   async stop(limitMs = stopLimitMs): Promise<void> {
-    await this.engine.stop(limitMs);
-    await this.ended;
+    const waiting = new AbortController();
+    const held = new Promise<never>((_, reject) => {
+      this.cannotStop = (error) => {
+        waiting.abort();
+        reject(error);
+      };
+    });
+    try {
+      await Promise.race([this.engine.stop(limitMs, waiting.signal), held]);
+      await this.ended;
+    } finally {
+      this.cannotStop = undefined;
+    }
   }
 
   private waitFor(event: string): Promise<void> {
@@ -172,7 +189,11 @@ export class ActiveRun {
         this.stores.runs.addProfile(this.id, step, Date.now(), JSON.stringify(event));
       });
     } else if (event.event === 'paused') {
-      this.apply({ kind: 'paused' });
+      const { message } = event;
+      this.apply({ kind: 'paused', ...(message !== undefined && { reason: message }) });
+      if (message !== undefined) this.cannotStop?.(new TesseraError('notSaved', message));
+    } else if (event.event === 'warning' && event.code === 'checkpoint_skipped') {
+      this.refuse('checkpoint', new TesseraError('checkpointSkipped', event.message, event.hint));
     } else if (event.event === 'resumed') {
       this.apply({ kind: 'resumed' });
     } else if (event.event === 'done') {
@@ -221,6 +242,12 @@ export class ActiveRun {
     const answered = this.waiters.filter((waiter) => waiter.event === event);
     this.waiters = this.waiters.filter((waiter) => waiter.event !== event);
     for (const { resolve } of answered) resolve();
+  }
+
+  private refuse(event: string, error: Error): void {
+    const refused = this.waiters.filter((waiter) => waiter.event === event);
+    this.waiters = this.waiters.filter((waiter) => waiter.event !== event);
+    for (const { reject } of refused) reject(error);
   }
 
   private apply(event: RunEvent): void {

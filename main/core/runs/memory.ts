@@ -9,6 +9,8 @@ const forecast = z.looseObject({
   recompute: z.string(),
   /** Every micro-batch is computed as long as the longest: its cost does not depend on what it holds. */
   fixedShapes: z.boolean(),
+  /** What a checkpoint of this run takes on disk. */
+  checkpointBytes: z.number().optional(),
 });
 export type EngineForecast = z.infer<typeof forecast>;
 

@@ -4,14 +4,15 @@ import type { RunStatus } from '../../contract/runs.ts';
 export type RunState =
   | { status: 'queued' }
   | { status: 'running' }
-  | { status: 'paused' }
+  /** With a reason it waits for something: room on the disk. */
+  | { status: 'paused'; reason?: string }
   | { status: 'completed' }
   | { status: 'stopped'; reason: string }
   | { status: 'failed'; reason: string };
 
 export type RunEvent =
   | { kind: 'started' }
-  | { kind: 'paused' }
+  | { kind: 'paused'; reason?: string }
   | { kind: 'resumed' }
   | { kind: 'completed' }
   | { kind: 'stopped'; reason: string }
@@ -37,7 +38,7 @@ export function nextRunState(state: RunState, event: RunEvent): RunState | undef
     case 'resumed':
       return { status: 'running' };
     case 'paused':
-      return { status: 'paused' };
+      return { status: 'paused', ...(event.reason !== undefined && { reason: event.reason }) };
     case 'completed':
       return { status: 'completed' };
     case 'stopped':

@@ -242,6 +242,7 @@ export class Runs {
     const preflight = judge({
       ...{ recipe, machine, device, plan, proofs },
       memory: engine instanceof Error ? engine : engine.memory,
+      checkpointBytes: engine instanceof Error ? undefined : engine.checkpointBytes,
       folder: this.context.home.runs,
       secondsPerPosition: this.queries.secondsPerPosition(recipe.model, device),
     });
