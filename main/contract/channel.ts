@@ -21,6 +21,8 @@ export interface Stream<A extends z.ZodType = z.ZodType, E extends z.ZodType = z
   event: E;
   /** Events kept for a slow reader; beyond it the oldest are dropped and their number is reported. */
   limit: number;
+  /** Batches follow one another by so much or more; 0: as soon as the reader has taken the one before. */
+  paceMs: number;
   /** Events with the same key replace one another while they wait. */
   key?(event: z.output<E>): string | undefined;
 }
@@ -35,9 +37,10 @@ export function stream<A extends z.ZodType, E extends z.ZodType>(spec: {
   args: A;
   event: E;
   limit?: number;
+  paceMs?: number;
   key?: (event: z.output<E>) => string | undefined;
 }): Stream<A, E> {
-  return { kind: 'stream', limit: 1024, ...spec };
+  return { kind: 'stream', limit: 1024, paceMs: 0, ...spec };
 }
 
 /** Progress of a long call: `done` of `total` (unknown while absent) in `unit`. */

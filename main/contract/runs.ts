@@ -447,5 +447,5 @@ export const runChannels = {
     result: z.object({ text: z.string() }),
   }),
   /** Updates of one run, or of all. Dropped updates are reported: read the run again. */
-  'runs:watch': stream({ args: z.object({ id: id.optional() }), event: runUpdate, limit: 4096 }),
+  'runs:watch': stream({ args: z.object({ id: id.optional() }), event: runUpdate, limit: 4096, paceMs: 50 }),
 };

@@ -107,6 +107,7 @@ export function serve<C extends Contract>(
       (events, numDropped) => {
         port.send({ kind: 'events', id, events, numDropped });
       },
+      spec.paceMs,
     );
     entry.acknowledge = () => {
       queue.acknowledge();

@@ -1,19 +1,8 @@
+import { decimate, type DrawnColumns, type SeriesColumns } from './decimate.ts';
 import type { ChartOption } from './echarts.ts';
 import { smooth } from './smooth.ts';
 import { token, withAlpha } from './tokens.ts';
-
-/** Columns of equal length; where blocks of steps were merged, their extremes and mean. */
-export interface SeriesColumns {
-  steps: ArrayLike<number>;
-  /** Places on the axis. */
-  x: ArrayLike<number>;
-  /** NaN where a point holds no number at all. */
-  minimum: ArrayLike<number>;
-  maximum: ArrayLike<number>;
-  mean: ArrayLike<number>;
-  /** How many of a point's values are NaN or infinite: drawn as a gap with a mark. */
-  numNonFinite: ArrayLike<number>;
-}
+import type { Sight } from './useChart.ts';
 
 export interface MetricChart {
   series: SeriesColumns;
@@ -25,7 +14,6 @@ export interface MetricChart {
   showsSteps?: boolean;
   /** Half-life of the smoothed line in steps; 0 draws the values themselves. */
   halfLife?: number;
-  showsBand?: boolean;
   isFilled?: boolean;
   /** A horizontal dashed line with its value, such as the clip limit. */
   limit?: number;
@@ -41,72 +29,44 @@ export interface MetricChart {
 const insets = { left: 56, right: 16, top: 8 };
 const compact = new Intl.NumberFormat('en-US');
 
-/** What a live chart shows: a band from minimum to maximum, a line over it, the future in grey. Nothing is thinned. */
-export function metricOption(chart: MetricChart): ChartOption {
+/**
+ * What a live chart shows: a band from minimum to maximum, a line over it, the future in grey. Points denser than pixels
+ * are merged by `decimate`; the axis of values fits the part in sight.
+ */
+export function metricOption(chart: MetricChart, sight: Sight): ChartOption {
   const { series, end } = chart;
   const { length } = series.steps;
   const newest = length === 0 ? 0 : (series.x[length - 1] ?? 0);
   const place = chart.placeFormat ?? ((x: number) => compact.format(Math.round(x)));
   const color = token(chart.color);
-  const values =
-    chart.halfLife === undefined ? series.mean : smooth(series.steps, series.mean, chart.halfLife);
-  const label = { color: token('tx-3'), fontSize: 11, fontFamily: token('font-ui') };
   const lastPlace = Math.max(end, newest, 1);
+  const isSmoothed = chart.halfLife !== undefined && chart.halfLife > 0;
+  const values = isSmoothed ? smooth(series.steps, series.mean, chart.halfLife ?? 0) : series.mean;
+  const drawn = decimate(series, values, {
+    widthPx: Math.max(1, Math.floor(sight.widthPx) - insets.left - insets.right),
+    from: sight.from * lastPlace,
+    to: sight.to * lastPlace,
+  });
 
   return {
     animation: false,
-    grid: { ...insets, bottom: chart.showsSteps === true ? 24 : 8 },
+    // Stacked charts share their insets: nothing is measured to find room for labels.
+    grid: { ...insets, bottom: chart.showsSteps === true ? 24 : 8, outerBoundsMode: 'none' },
     tooltip: { trigger: 'axis', showContent: false },
-    axisPointer: {
-      link: [{ xAxisIndex: 'all' }],
-      lineStyle: { color: token('tx-2'), type: 'solid', width: 1 },
-      label: {
-        show: chart.showsSteps === true,
-        backgroundColor: token('tx-1'),
-        color: token('bg-1'),
-        padding: [2, 5],
-        borderRadius: 2,
-        fontSize: 11,
-        formatter: ({ value }: { value: number }) => place(value),
-      },
-    },
+    axisPointer: axisPointer(chart, place),
     dataZoom: [{ type: 'inside', filterMode: 'none', zoomOnMouseWheel: true, moveOnMouseMove: 'shift' }],
-    xAxis: {
-      type: 'value',
-      min: 0,
-      max: lastPlace,
-      axisLine: { show: false },
-      axisTick: { show: false },
-      splitLine: { show: false },
-      axisLabel: {
-        ...label,
-        show: chart.showsSteps === true,
-        formatter: place,
-        hideOverlap: true,
-      },
-    },
-    yAxis: {
-      type: chart.isLog === true ? 'log' : 'value',
-      ...(chart.from === 'data' && { scale: true }),
-      splitNumber: 4,
-      axisLine: { show: false },
-      axisTick: { show: false },
-      axisPointer: { show: false },
-      splitLine: { lineStyle: { color: token('line'), width: 1 } },
-      axisLabel: { ...label, formatter: chart.axisFormat ?? chart.format },
-    },
+    ...axes(chart, lastPlace, place),
     series: [
-      ...(chart.showsBand === true && length > 0 ? [band(series, color, chart.isLog === true)] : []),
-      // Each value as it came, under the smoothed line: smoothing is drawn over the values, never instead of them.
-      ...(values === series.mean ? [] : [raw(series, color)]),
       {
         type: 'line',
-        data: pairs(series.x, values, series.numNonFinite),
+        id: 'line',
+        data: line(drawn, drawn.value),
         symbol: length === 1 ? 'circle' : 'none',
         symbolSize: 5,
         itemStyle: { color },
-        lineStyle: { width: chart.showsBand === true ? 1.75 : 1.25, color },
+        lineStyle: { width: isSmoothed ? 1.75 : 1.25, color },
         ...(chart.isFilled === true && { areaStyle: { color: withAlpha(color, 0.14) } }),
+        z: 4,
         markArea: {
           silent: true,
           itemStyle: { color: withAlpha(token('c8'), 0.05) },
@@ -122,39 +82,138 @@ export function metricOption(chart: MetricChart): ChartOption {
           },
         }),
       },
-      ...(chart.points === undefined
-        ? []
-        : [
-            {
-              type: 'scatter' as const,
-              data: chart.points
-                .filter(({ value }) => Number.isFinite(value) && (chart.isLog !== true || value > 0))
-                .map(({ x, value, isBest }) => ({
-                  value: [x, value],
-                  ...(isBest === true && { symbol: 'diamond', symbolSize: 11 }),
-                })),
-              symbolSize: 7,
-              itemStyle: { color: token('c2'), borderColor: token('bg-1'), borderWidth: 1.5 },
-              z: 6,
-            },
-          ]),
-      ...gaps(series),
+      ...band(drawn, color, chart.isLog === true),
+      // Each value as it came, under the smoothed line: smoothing is drawn over the values, never instead of them.
+      ...(isSmoothed && !drawn.hasRange ? [each(drawn, color)] : []),
+      ...points(chart, sight.from * lastPlace, sight.to * lastPlace),
+      ...gaps(drawn),
     ],
   };
 }
 
+function axisPointer(chart: MetricChart, place: (x: number) => string) {
+  return {
+    link: [{ xAxisIndex: 'all' }],
+    lineStyle: { color: token('tx-2'), type: 'solid', width: 1 },
+    label: {
+      show: chart.showsSteps === true,
+      backgroundColor: token('tx-1'),
+      color: token('bg-1'),
+      padding: [2, 5],
+      borderRadius: 2,
+      fontSize: 11,
+      formatter: ({ value }: { value: number }) => place(value),
+    },
+  };
+}
+
+function axes(chart: MetricChart, lastPlace: number, place: (x: number) => string) {
+  const label = { color: token('tx-3'), fontSize: 11, fontFamily: token('font-ui') };
+  const bare = { axisLine: { show: false }, axisTick: { show: false } };
+  return {
+    xAxis: {
+      ...bare,
+      type: 'value',
+      min: 0,
+      max: lastPlace,
+      splitLine: { show: false },
+      axisLabel: { ...label, show: chart.showsSteps === true, formatter: place, hideOverlap: true },
+    },
+    yAxis: {
+      ...bare,
+      type: chart.isLog === true ? 'log' : 'value',
+      scale: chart.from === 'data',
+      splitNumber: 4,
+      axisPointer: { show: false },
+      splitLine: { lineStyle: { color: token('line'), width: 1 } },
+      axisLabel: { ...label, formatter: chart.axisFormat ?? chart.format },
+    },
+  };
+}
+
+/** `[x, y]` of a line; a gap where a value is no number, or where one of those merged was none. */
+function line({ x, numNonFinite }: DrawnColumns, values: ArrayLike<number>): [number, number | null][] {
+  return x.map((place, i) => {
+    const value = values[i] ?? Number.NaN;
+    // A smoothed value goes on through what is no number; the line does not.
+    return [place, Number.isFinite(value) && numNonFinite[i] === 0 ? value : null];
+  });
+}
+
+function each(drawn: DrawnColumns, color: string) {
+  return {
+    type: 'line' as const,
+    id: 'each',
+    silent: true,
+    symbol: 'none',
+    lineStyle: { width: 1, color, opacity: 0.4 },
+    // Without a range no point is merged: minimum and maximum are the value.
+    data: line(drawn, drawn.minimum),
+  };
+}
+
+/** One polygon over all columns: cheaper than two stacked areas, and right on a log axis too. */
+function band({ hasRange, x, minimum, maximum }: DrawnColumns, color: string, isLog: boolean) {
+  if (!hasRange) return [];
+  const usable = x.flatMap((place, i) => {
+    const [low, high] = [minimum[i] ?? Number.NaN, maximum[i] ?? Number.NaN];
+    return Number.isFinite(low) && Number.isFinite(high) && (!isLog || low > 0) ? [{ place, low, high }] : [];
+  });
+  const lowest = usable.reduce((least, { low }) => Math.min(least, low), Infinity);
+  const highest = usable.reduce((most, { high }) => Math.max(most, high), -Infinity);
+  return [
+    {
+      type: 'custom' as const,
+      id: 'band',
+      silent: true,
+      clip: true,
+      z: 2,
+      // One item, whose values tell the axis the extremes; it draws the whole band.
+      encode: { x: 0, y: [1, 2] },
+      data: usable.length === 0 ? [] : [[usable[0]?.place, lowest, highest]],
+      renderItem: (_params: unknown, api: { coord: (point: number[]) => number[] }) => ({
+        type: 'polygon',
+        shape: {
+          points: [
+            ...usable.map(({ place, high }) => api.coord([place, high])),
+            ...usable.map(({ place, low }) => api.coord([place, low])).reverse(),
+          ],
+        },
+        style: { fill: color, opacity: 0.3 },
+      }),
+    },
+  ];
+}
+
+function points(chart: MetricChart, from: number, to: number) {
+  if (chart.points === undefined) return [];
+  return [
+    {
+      type: 'scatter' as const,
+      id: 'points',
+      data: chart.points
+        .filter(({ x }) => x >= from && x <= to)
+        .filter(({ value }) => Number.isFinite(value) && (chart.isLog !== true || value > 0))
+        .map(({ x, value, isBest }) => ({
+          value: [x, value],
+          ...(isBest === true && { symbol: 'diamond', symbolSize: 11 }),
+        })),
+      symbolSize: 7,
+      itemStyle: { color: token('c2'), borderColor: token('bg-1'), borderWidth: 1.5 },
+      z: 6,
+    },
+  ];
+}
+
 /** Where values are no numbers: a dashed line through the chart with a cross on top. */
-function gaps(series: SeriesColumns) {
-  const places: number[] = [];
-  for (let i = 0; i < series.x.length; i += 1) {
-    if ((series.numNonFinite[i] ?? 0) > 0) places.push(series.x[i] ?? 0);
-  }
+function gaps({ x, numNonFinite }: DrawnColumns) {
+  const places = x.filter((_, i) => (numNonFinite[i] ?? 0) > 0);
   if (places.length === 0) return [];
   const color = token('bad');
   return [
     {
       type: 'line' as const,
-      name: 'gaps',
+      id: 'gaps',
       data: [],
       markLine: {
         silent: true,
@@ -170,53 +229,3 @@ function gaps(series: SeriesColumns) {
 }
 
 const cross = 'M0 2 2 0 5 3 8 0 10 2 7 5 10 8 8 10 5 7 2 10 0 8 3 5Z';
-
-function pairs(
-  x: ArrayLike<number>,
-  y: ArrayLike<number>,
-  numNonFinite: ArrayLike<number>,
-): (number | null)[][] {
-  return Array.from({ length: x.length }, (_, i) => {
-    const value = y[i] ?? Number.NaN;
-    // A smoothed value goes on through what is no number; the line does not.
-    return [x[i] ?? 0, Number.isFinite(value) && (numNonFinite[i] ?? 0) === 0 ? value : null];
-  });
-}
-
-function raw(series: SeriesColumns, color: string) {
-  return {
-    type: 'line' as const,
-    silent: true,
-    symbol: 'none',
-    lineStyle: { width: 1, color, opacity: 0.4 },
-    data: pairs(series.x, series.mean, series.numNonFinite),
-  };
-}
-
-/** One polygon over all points: cheaper than two stacked areas, and right on a log axis too. */
-function band(series: SeriesColumns, color: string, isLog: boolean) {
-  const { length } = series.steps;
-  const usable: number[] = [];
-  for (let i = 0; i < length; i += 1) {
-    const low = series.minimum[i] ?? Number.NaN;
-    if (Number.isFinite(low) && Number.isFinite(series.maximum[i]) && (!isLog || low > 0)) usable.push(i);
-  }
-  return {
-    type: 'custom' as const,
-    silent: true,
-    clip: true,
-    // The axis learns the extremes from the data; the item itself draws the whole band.
-    encode: { x: 0, y: [1, 2] },
-    data: usable.map((i) => [series.x[i], series.minimum[i], series.maximum[i]]),
-    renderItem: (params: { dataIndexInside: number }, api: { coord: (point: number[]) => number[] }) => {
-      if (params.dataIndexInside !== 0) return undefined;
-      const upper = usable.map((i) => api.coord([series.x[i] ?? 0, series.maximum[i] ?? 0]));
-      const lower = usable.map((i) => api.coord([series.x[i] ?? 0, series.minimum[i] ?? 0])).reverse();
-      return {
-        type: 'polygon',
-        shape: { points: [...upper, ...lower] },
-        style: { fill: color, opacity: 0.3 },
-      };
-    },
-  };
-}

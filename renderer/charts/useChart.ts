@@ -1,20 +1,15 @@
 import { effect, onBeforeUnmount, onMounted, stop, type Ref } from 'vue';
 import { useThemeStore } from '../stores/themeStore.ts';
+import { brush } from './brush.ts';
+import { drawQueue } from './drawQueue.ts';
 import { echarts, type Chart, type ChartOption } from './echarts.ts';
 
-const redrawIntervalMs = 100;
-const slowestMs = 500;
-/** What drawing may take of the page's thread, all charts together. */
-const drawingShare = 0.3;
-/** What each chart's drawing took of late, in milliseconds. */
-const costs = new Map<symbol, number>();
-
-function paceMs(): number {
-  let sum = 0;
-  for (const cost of costs.values()) sum += cost;
-  return Math.min(slowestMs, Math.max(redrawIntervalMs, sum / drawingShare));
+/** How much room a chart has, and what part of its x axis is in sight: shares of the whole axis. */
+export interface Sight {
+  widthPx: number;
+  from: number;
+  to: number;
 }
-const minBrushPx = 6;
 
 export interface ChartOptions {
   /** Charts of one group share their crosshair and their zoom. */
@@ -28,48 +23,52 @@ export interface ChartOptions {
 const zoomSettleMs = 200;
 
 /**
- * Keeps a chart on `element` showing what `option` returns. Reactive sources that `option` reads redraw it, at most
- * ten times a second and less often where drawing is slow, however often they change; so does a change of theme or
- * size.
+ * Keeps a chart on `element` showing what `option` returns. Reactive sources that `option` reads redraw it, with all
+ * other charts in one go, at most ten times a second however often they change; so does a change of theme, size or
+ * zoom. A chart that nobody sees is drawn when it is seen again.
  */
 export function useChart(
   element: Ref<HTMLElement | undefined>,
-  option: () => ChartOption,
+  option: (sight: Sight) => ChartOption,
   options: ChartOptions = {},
 ): void {
   const theme = useThemeStore();
-  const key = Symbol('chart');
+  const undo: (() => void)[] = [];
   let chart: Chart | undefined;
-  let observer: ResizeObserver | undefined;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let drawnAtMs = -Infinity;
+  let drawnShape = '';
+  let isSeen = true;
+  let isStale = false;
+  let sight: Sight = { widthPx: 0, from: 0, to: 1 };
   let zoomTimer: ReturnType<typeof setTimeout> | undefined;
 
   // What the option reads is worked out only when it is drawn: ten times a second, not with every change.
   const draw = effect(
     () => {
-      timer = undefined;
-      drawnAtMs = performance.now();
+      isStale = false;
       // The theme is read too: its change draws anew, in the tokens' other values.
-      const [shown] = [option(), theme.shown];
-      chart?.setOption(shown, { replaceMerge: ['series'], lazyUpdate: false });
-      const cost = performance.now() - drawnAtMs;
-      costs.set(key, 0.7 * (costs.get(key) ?? cost) + 0.3 * cost);
+      const [shown] = [option(sight), theme.shown];
+      if (chart === undefined) return;
+      const shape = shapeOf(shown);
+      // Series that are there already take their new data; only where others are drawn everything is built anew.
+      const isSame = shape !== '' && shape === drawnShape;
+      chart.setOption(shown, isSame ? {} : { replaceMerge: ['series'] });
+      drawnShape = shape;
     },
-    {
-      scheduler: () => {
-        redraw();
-      },
-    },
+    { scheduler: redraw },
   );
-  const redraw = () => {
-    timer ??= setTimeout(draw, Math.max(0, paceMs() - (performance.now() - drawnAtMs)));
+  function redraw(): void {
+    isStale = true;
+    if (isSeen && !document.hidden) drawQueue.ask(draw);
+  }
+  const catchUp = () => {
+    if (isStale) redraw();
   };
 
   onMounted(() => {
     const host = element.value;
     if (host === undefined) return;
     chart = echarts.init(host, null, { renderer: 'canvas' });
+    const made = chart;
     if (options.group !== undefined) {
       chart.group = options.group;
       echarts.connect(options.group);
@@ -81,61 +80,67 @@ export function useChart(
       options.onHover?.(axis?.value);
     });
     host.addEventListener('mouseleave', () => options.onHover?.(undefined));
-    observer = new ResizeObserver(() => chart?.resize());
-    observer.observe(host);
-    if (options.onZoom !== undefined)
-      chart.on('dataZoom', () => {
-        clearTimeout(zoomTimer);
-        zoomTimer = setTimeout(tellZoom, zoomSettleMs);
-      });
-    brush(host);
+    chart.on('dataZoom', () => {
+      const { start = 0, end = 100, startValue, endValue } = zoomOf(made);
+      sight = { ...sight, from: start / 100, to: end / 100 };
+      redraw();
+      clearTimeout(zoomTimer);
+      zoomTimer = setTimeout(() => {
+        if (startValue !== undefined && endValue !== undefined) options.onZoom?.(startValue, endValue);
+      }, zoomSettleMs);
+    });
+    brush(host, made);
+    watchPlace(host, made);
+    sight = { ...sight, widthPx: host.clientWidth };
     draw();
   });
 
-  function tellZoom(): void {
-    const [{ startValue, endValue } = {}] = (chart?.getOption().dataZoom ?? []) as {
-      startValue?: number;
-      endValue?: number;
-    }[];
-    if (startValue !== undefined && endValue !== undefined) options.onZoom?.(startValue, endValue);
+  /** Its size, and whether it is seen: behind another view, scrolled away or minimised it is not. */
+  function watchPlace(host: HTMLElement, made: Chart): void {
+    const size = new ResizeObserver(() => {
+      if (host.clientWidth === 0) return;
+      made.resize();
+      if (host.clientWidth === sight.widthPx) return;
+      sight = { ...sight, widthPx: host.clientWidth };
+      redraw();
+    });
+    size.observe(host);
+    const place = new IntersectionObserver((entries) => {
+      isSeen = entries.at(-1)?.isIntersecting ?? true;
+      catchUp();
+    });
+    place.observe(host);
+    document.addEventListener('visibilitychange', catchUp);
+    undo.push(
+      () => size.disconnect(),
+      () => place.disconnect(),
+      () => document.removeEventListener('visibilitychange', catchUp),
+    );
   }
 
-  /** Dragging over a stretch zooms in on it; a double click shows all again. */
-  function brush(host: HTMLElement): void {
-    let from: number | undefined;
-    const band = document.createElement('div');
-    band.className = 'cv-brush';
-    const within = (event: PointerEvent) => event.clientX - host.getBoundingClientRect().left;
-    host.addEventListener('pointerdown', (event) => {
-      if (event.button !== 0 || event.shiftKey) return;
-      from = within(event);
-      host.setPointerCapture(event.pointerId);
-    });
-    host.addEventListener('pointermove', (event) => {
-      if (from === undefined) return;
-      const to = within(event);
-      if (Math.abs(to - from) < minBrushPx) return;
-      if (!band.isConnected) host.append(band);
-      band.style.left = `${String(Math.min(from, to))}px`;
-      band.style.width = `${String(Math.abs(to - from))}px`;
-    });
-    host.addEventListener('pointerup', (event) => {
-      if (from === undefined) return;
-      const places = [from, within(event)].sort((a, b) => a - b);
-      from = undefined;
-      band.remove();
-      if ((places[1] ?? 0) - (places[0] ?? 0) < minBrushPx) return;
-      const [startValue, endValue] = places.map((px) => chart?.convertFromPixel({ xAxisIndex: 0 }, px));
-      chart?.dispatchAction({ type: 'dataZoom', startValue, endValue });
-    });
-    host.addEventListener('dblclick', () => chart?.dispatchAction({ type: 'dataZoom', start: 0, end: 100 }));
-  }
   onBeforeUnmount(() => {
-    costs.delete(key);
     stop(draw);
-    clearTimeout(timer);
+    drawQueue.forget(draw);
     clearTimeout(zoomTimer);
-    observer?.disconnect();
+    for (const each of undo) each();
     chart?.dispose();
   });
+}
+
+interface Zoom {
+  start?: number;
+  end?: number;
+  startValue?: number;
+  endValue?: number;
+}
+function zoomOf(chart: Chart): Zoom {
+  const [zoom = {}] = (chart.getOption().dataZoom ?? []) as Zoom[];
+  return zoom;
+}
+
+/** Which series an option holds, by their ids; nothing where one has none. */
+function shapeOf({ series }: ChartOption): string {
+  if (!Array.isArray(series)) return '';
+  const ids = (series as { id?: string }[]).map(({ id }) => id);
+  return ids.includes(undefined) ? '' : ids.join();
 }

@@ -1,9 +1,14 @@
 import { defineStore } from 'pinia';
 import { computed, ref, shallowRef, watch } from 'vue';
 import type { RunStep, RunSummary } from '../../main/contract/runs.ts';
+import { drawQueue } from '../charts/drawQueue.ts';
 import { client } from '../client.ts';
+import { oneAtATime } from '../oneAtATime.ts';
 import { useCoreStore } from './coreStore.ts';
 import { useNoticeStore } from './noticeStore.ts';
+
+/** After updates were dropped the list is read again, with so much rest between. */
+const reloadRestMs = 1000;
 
 const isGoing = (run: RunSummary) =>
   run.status === 'running' || run.status === 'paused' || run.status === 'queued';
@@ -17,6 +22,7 @@ export const useRunsStore = defineStore('runs', () => {
   const isLoaded = ref(false);
 
   const put = (runs: RunSummary[]) => {
+    if (runs.length === 0) return;
     const next = new Map(byId.value);
     for (const run of runs) next.set(run.id, run);
     byId.value = next;
@@ -28,15 +34,28 @@ export const useRunsStore = defineStore('runs', () => {
     isLoaded.value = true;
   }
 
+  const reloadSoon = oneAtATime(
+    () =>
+      reload().catch((error: unknown) => {
+        notices.fail('Reading the runs', error);
+      }),
+    reloadRestMs,
+  );
+
+  const newest = new Map<string, RunStep>();
+  function showSteps(): void {
+    latestSteps.value = new Map(newest);
+  }
+
   function follow(): void {
+    newest.clear();
     const link = client.subscribe('runs:watch', {}, (updates, numDropped) => {
-      if (numDropped > 0) void reload();
+      if (numDropped > 0) reloadSoon();
       put(updates.flatMap((update) => (update.kind === 'run' ? [update.run] : [])));
-      const steps = updates.flatMap((update) => (update.kind === 'step' ? [update] : []));
-      if (steps.length > 0) {
-        const next = new Map(latestSteps.value);
-        for (const { runId, step } of steps) next.set(runId, step);
-        latestSteps.value = next;
+      for (const update of updates) {
+        if (update.kind !== 'step') continue;
+        newest.set(update.runId, update.step);
+        drawQueue.ask(showSteps);
       }
     });
     // Its end is the core's end, which the core store tells of.

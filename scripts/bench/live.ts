@@ -32,9 +32,13 @@ const { values } = parseArgs({
 const limits = { redrawsPerSecond: 10.5, cores: 0.5, growthShare: 0.1 };
 const program = process.env.TESSERA_ELECTRON_PROGRAM;
 if (program === undefined) throw new Error('TESSERA_ELECTRON_PROGRAM names no Electron');
+const real = Number(values.real);
+const perSecond = Math.round(1000 / runMetrics.length);
+const warmUpSeconds = 5;
+/** At the asked rate the curves fill half of the chart; then the run goes on beyond its plan, and the axis with it. */
+const plannedSteps = 2 * perSecond * (warmUpSeconds + real);
 const home = openHome(mkdtempSync(join(tmpdir(), 'tessera-live-')));
 const runId = 'live';
-const plannedSteps = 10_000_000;
 
 const log = () => undefined;
 const history = await openHistory(home.database, log, false);
@@ -134,14 +138,14 @@ await page.evaluate((id) => {
 await page.locator('section.pn canvas').first().waitFor();
 await countRedraws(page);
 
-const real = Number(values.real);
-const perSecond = Math.round(1000 / runMetrics.length);
-await train(perSecond, 5);
+await train(perSecond, warmUpSeconds);
 const [redrawsBefore, cpuBefore] = [await redrawsOf(page), await cpuOf(app)];
 await train(perSecond, real);
 const [redrawsAfter, cpuAfter] = [await redrawsOf(page), await cpuOf(app)];
 const redraws = redrawsAfter.map((count, i) => (count - (redrawsBefore[i] ?? 0)) / real);
-const cores = (cpuAfter - cpuBefore) / real;
+const pageCores = (cpuAfter.page - cpuBefore.page) / real;
+const graphicsCores = (cpuAfter.graphics - cpuBefore.graphics) / real;
+const cores = pageCores + graphicsCores;
 
 const numSamples = 9;
 const memory: number[] = [];
@@ -160,10 +164,12 @@ const shown = Number(await page.locator('section.pn .cv').first().getAttribute('
 const settled = memory.slice(Math.floor(numSamples / 3));
 const growth = (settled.at(-1) ?? 0) / (settled[0] ?? 1) - 1;
 const result = {
-  series: runMetrics.length,
+  // One a metric, and under the loss's smoothed line its band and each value.
+  series: runMetrics.length + 2,
   pointsPerSecond: perSecond * runMetrics.length,
   redrawsPerSecond: Number(Math.max(...redraws).toFixed(1)),
-  coresOfPageAndGraphics: Number(cores.toFixed(2)),
+  coresOfPage: Number(pageCores.toFixed(2)),
+  coresOfGraphics: Number(graphicsCores.toFixed(2)),
   soak: {
     steps: step,
     points: step * runMetrics.length,
@@ -182,7 +188,7 @@ db.close();
 rmSync(home.root, { recursive: true, force: true, maxRetries: 5 });
 const isFine =
   result.redrawsPerSecond <= limits.redrawsPerSecond &&
-  result.coresOfPageAndGraphics <= limits.cores &&
+  cores <= limits.cores &&
   growth <= limits.growthShare;
 process.exit(isFine ? 0 : 1);
 
@@ -220,16 +226,19 @@ async function watchPauses(target: Page): Promise<void> {
 }
 
 /** Processor seconds so far of the page and of what draws it. */
-async function cpuOf(target: ElectronApplication): Promise<number> {
+async function cpuOf(target: ElectronApplication): Promise<{ page: number; graphics: number }> {
   const pids = await target.evaluate(({ app: electron }) =>
-    electron.getAppMetrics().flatMap(({ type, pid }) => (type === 'Tab' || type === 'GPU' ? [pid] : [])),
+    electron.getAppMetrics().map(({ type, pid }) => ({ type, pid })),
   );
-  return pids.reduce((sum, pid) => {
-    const fields = readFileSync(`/proc/${String(pid)}/stat`, 'utf8')
-      .replace(/.*\) /s, '')
-      .split(' ');
-    return sum + (Number(fields[11]) + Number(fields[12])) / 100;
-  }, 0);
+  const secondsOf = (wanted: string) =>
+    pids.reduce((sum, { type, pid }) => {
+      if (type !== wanted) return sum;
+      const fields = readFileSync(`/proc/${String(pid)}/stat`, 'utf8')
+        .replace(/.*\) /s, '')
+        .split(' ');
+      return sum + (Number(fields[11]) + Number(fields[12])) / 100;
+    }, 0);
+  return { page: secondsOf('Tab'), graphics: secondsOf('GPU') };
 }
 
 function heapOf(target: Page): Promise<number> {

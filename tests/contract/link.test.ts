@@ -24,6 +24,11 @@ const channels = {
     event: z.object({ index: z.int() }),
     limit: 100,
   }),
+  'ticks:watch': stream({
+    args: z.object({ count: z.int() }),
+    event: z.object({ index: z.int() }),
+    paceMs: 40,
+  }),
   'levels:watch': stream({
     args: z.object({ count: z.int() }),
     event: z.object({ gpu: z.int(), level: z.number() }),
@@ -47,6 +52,12 @@ const handlers: Handlers<typeof channels> = {
     for (let index = 0; index < count; index += 1) {
       emit({ index });
       if (index % 100 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+  },
+  'ticks:watch': async ({ count }, emit) => {
+    for (let index = 0; index < count; index += 1) {
+      emit({ index });
+      await new Promise((resolve) => setTimeout(resolve, 1));
     }
   },
   'levels:watch': async ({ count }, emit) => {
@@ -132,6 +143,18 @@ describe('a link between client and core', () => {
     expect(dropped).toBeGreaterThan(0);
     expect(largestQueue).toBeLessThanOrEqual(100);
     expect(last).toBe(49_999);
+  });
+
+  it('sends events that trickle in together, the first at once, each of them once', async () => {
+    const { client } = await link();
+    const batches: number[][] = [];
+    await client.subscribe('ticks:watch', { count: 200 }, (events) => {
+      batches.push(events.map(({ index }) => index));
+    }).done;
+    expect(batches.flat()).toEqual(Array.from({ length: 200 }, (_, index) => index));
+    expect(batches[0]).toEqual([0]);
+    // 200 ms or more of events, in batches 40 ms or more apart.
+    expect(batches.length).toBeLessThan(100);
   });
 
   it('keeps only the newest event of a key', async () => {

@@ -38,7 +38,7 @@ export function appendStep(
     mean: values,
     numNonFinite: values.map((value) => (Number.isFinite(value) ? 0 : 1)),
   };
-  return build((name) => join(series[name], added[name]));
+  return build((name) => extend(series[name], added[name]));
 }
 
 /** The coarse series with its part from `detail`'s first step to its last replaced by `detail`. */
@@ -98,6 +98,24 @@ function valueOf(step: RunStep, metric: RunMetric): number {
 
 function build(of: (name: (typeof columns)[number]) => ArrayLike<number>): LiveSeries {
   return Object.fromEntries(columns.map((name) => [name, of(name)])) as unknown as LiveSeries;
+}
+
+/** How many numbers of a buffer are in use: what lies beyond may be written by whoever adds at its end. */
+const used = new WeakMap<ArrayBufferLike, number>();
+
+/** `before` with `added` at its end; room is doubled when it runs out, so that a long run costs no copy a step. */
+function extend(before: ArrayLike<number>, added: number[]): Float64Array {
+  const length = before.length + added.length;
+  const hasRoom =
+    before instanceof Float64Array &&
+    used.get(before.buffer) === before.length &&
+    before.buffer.byteLength >= length * Float64Array.BYTES_PER_ELEMENT;
+  const { buffer } = hasRoom ? before : new Float64Array(2 * length);
+  const out = new Float64Array(buffer, 0, length);
+  if (!hasRoom) out.set(before);
+  out.set(added, before.length);
+  used.set(buffer, length);
+  return out;
 }
 
 function join(before: ArrayLike<number>, after: ArrayLike<number>): Float64Array {

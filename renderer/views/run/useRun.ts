@@ -7,15 +7,18 @@ import {
   type RunMetric,
   type RunStep,
 } from '../../../main/contract/runs.ts';
+import { drawQueue } from '../../charts/drawQueue.ts';
 import { client } from '../../client.ts';
+import { oneAtATime } from '../../oneAtATime.ts';
 import { useCoreStore } from '../../stores/coreStore.ts';
 import { useNoticeStore } from '../../stores/noticeStore.ts';
 import { appendStep, emptySeries, splice, type LiveSeries } from './liveSeries.ts';
 
 const maxPoints = 2000;
-/** Steps are taken together, and the record is read again, at most so often, however fast they come. */
-const commitMs = 100;
+/** The record is read again at most so often, however fast steps come. */
 const refreshMs = 500;
+/** So many of the newest steps are kept: the history, read again, may not hold them yet. */
+const numRecent = 2000;
 
 type Columns = Map<RunMetric, LiveSeries>;
 
@@ -32,7 +35,7 @@ export function useRun(id: Ref<string>, axis: Ref<RunAxis>) {
   let close: (() => void) | undefined;
   let generation = 0;
   let pending: RunStep[] = [];
-  let commitTimer: ReturnType<typeof setTimeout> | undefined;
+  let recent: RunStep[] = [];
   let refreshTimer: ReturnType<typeof setTimeout> | undefined;
 
   async function readSeries(range: { fromStep?: number; toStep?: number } = {}): Promise<Columns> {
@@ -50,13 +53,16 @@ export function useRun(id: Ref<string>, axis: Ref<RunAxis>) {
       const [shown, columns] = await Promise.all([client.call('runs:show', { id: id.value }), readSeries()]);
       if (mine !== generation) return;
       run.value = shown.run;
-      series.value = columns;
+      series.value = append(columns, recent);
       detail.value = new Map();
       error.value = undefined;
     } catch (reason) {
       if (mine === generation) error.value = reason;
     }
   }
+
+  /** However fast steps come, and however many were dropped: the history is read once at a time. */
+  const loadSoon = oneAtATime(load, refreshMs);
 
   /** Reads the steps that a chart is zoomed in on as finely as they are kept; outside nothing changes. */
   async function zoom(fromStep: number, toStep: number): Promise<void> {
@@ -71,14 +77,14 @@ export function useRun(id: Ref<string>, axis: Ref<RunAxis>) {
   function follow(): void {
     close?.();
     const link = client.subscribe('runs:watch', { id: id.value }, (updates, numDropped) => {
-      if (numDropped > 0) void load();
+      if (numDropped > 0) loadSoon();
       for (const update of updates) {
         if (update.kind === 'step') pending.push(update.step);
         else if (update.kind === 'run' && run.value !== undefined)
           run.value = { ...run.value, ...update.run };
         else if (update.kind === 'event') refreshSoon();
       }
-      if (pending.length > 0) commitTimer ??= setTimeout(commit, commitMs);
+      if (pending.length > 0) drawQueue.ask(commit);
     });
     link.done.catch(() => undefined);
     close = () => {
@@ -86,18 +92,28 @@ export function useRun(id: Ref<string>, axis: Ref<RunAxis>) {
     };
   }
 
+  const append = (columns: Columns, steps: RunStep[]): Columns =>
+    new Map(
+      runMetrics.map((metric) => [
+        metric,
+        appendStep(columns.get(metric) ?? emptySeries(), metric, steps, axis.value),
+      ]),
+    );
+
   function commit(): void {
-    commitTimer = undefined;
     const steps = pending;
     pending = [];
-    const next: Columns = new Map();
-    for (const metric of runMetrics) {
-      next.set(metric, appendStep(series.value.get(metric) ?? emptySeries(), metric, steps, axis.value));
+    // A run that went on from a checkpoint takes steps again: what was drawn of them is of the past.
+    if ((steps[0]?.step ?? 0) <= (recent.at(-1)?.step ?? -Infinity)) {
+      recent = [];
+      loadSoon();
     }
+    recent = [...recent, ...steps].slice(-numRecent);
+    const next = append(series.value, steps);
     series.value = next;
     lastStep.value = steps.at(-1);
     // The core merges blocks of steps; extremes stay in the band.
-    if ((next.get('loss')?.steps.length ?? 0) > 2 * maxPoints) void load();
+    if ((next.get('loss')?.steps.length ?? 0) > 2 * maxPoints) loadSoon();
   }
 
   /** Evaluations, checkpoints and notes change the record itself. */
@@ -139,6 +155,7 @@ export function useRun(id: Ref<string>, axis: Ref<RunAxis>) {
       run.value = undefined;
       lastStep.value = undefined;
       pending = [];
+      recent = [];
       series.value = new Map();
       detail.value = new Map();
       // Following first: what happens while the series are read is appended twice at worst, and appendStep drops it.
@@ -150,7 +167,7 @@ export function useRun(id: Ref<string>, axis: Ref<RunAxis>) {
   watch(axis, () => void load());
   onScopeDispose(() => {
     close?.();
-    clearTimeout(commitTimer);
+    drawQueue.forget(commit);
     clearTimeout(refreshTimer);
   });
 
