@@ -51,7 +51,23 @@ const packingLayout = z.object({
 });
 export type PackingLayout = z.infer<typeof packingLayout>;
 
+/** What a picture needs of each example besides the plan. */
+const packedExamples = z.object({
+  /**
+   * Tokens at which supervision changes, example after example: the first begins a supervised stretch, the next ends it,
+   * and so on; an example's own are `flipOffsets[e]` … `flipOffsets[e + 1]`.
+   */
+  flips: integers,
+  flipOffsets: integers,
+  /** By example, an index into `sources`: the files, those with most examples first. */
+  source: integers,
+  sources: z.array(z.object({ path: z.string(), examples: z.int() })),
+});
+export type PackedExamples = z.infer<typeof packedExamples>;
+
 export const packingChannels = {
+  /** The real mask of every token, as stretches; refused (`tooManyStretches`) where they would not fit into memory. */
+  'packing:examples': call({ args: z.object({ dataset: z.string() }), result: packedExamples }),
   /** Packs a dataset, given by id, or lengths in tokens (taken for chats). */
   'packing:plan': call({
     args: z.object({

@@ -2,11 +2,20 @@ import type { Handlers } from '../../contract/channel.ts';
 import type { packingChannels } from '../../contract/packing.ts';
 import type { Datasets } from '../datasets/datasets.ts';
 import { examplesOf } from './examplesOf.ts';
+import { packedExamples } from './packedExamples.ts';
 import type { PackingOptions } from './plan.ts';
 import { packAndSummarise } from './summary.ts';
 
 export function packingHandlers(datasets: Datasets): Handlers<typeof packingChannels> {
   return {
+    'packing:examples': async ({ dataset }, call) => {
+      const lease = await datasets.tokens(dataset, {}, call);
+      try {
+        return packedExamples(lease.dir);
+      } finally {
+        lease.release();
+      }
+    },
     'packing:plan': async ({ source, options, withLayout }, call) => {
       const examples = 'lengths' in source ? source : await examplesOfDataset(datasets, source.dataset, call);
       const { overlong, ...rest } = options;

@@ -59,3 +59,28 @@ test('lengths are packed as they are, and an error keeps its code and hint', asy
     hint: expect.stringContaining('from 2') as string,
   });
 });
+
+test('the picture gets every stretch of every mask, and the file of each example', async () => {
+  const chats = join(folder, 'chats.jsonl');
+  const turns = (...words: string[]) =>
+    words.map((content, i) => ({ role: i % 2 === 0 ? 'user' : 'assistant', content }));
+  const rows = [turns('Is it level?', 'Nearly.'), turns('Which saw?', 'The fine one.', 'Why?', 'It tears less.')];
+  writeFileSync(chats, rows.map((messages) => JSON.stringify({ messages })).join('\n'));
+  const texts = join(folder, 'texts.jsonl');
+  writeFileSync(texts, JSON.stringify({ text: 'Only a text.' }));
+  const { dataset } = await core.call('datasets:import', { paths: [texts, chats] });
+  const found = await core.call('packing:examples', { dataset: dataset.id });
+
+  const { lengths } = await core.call('datasets:lengths', { id: dataset.id });
+  for (const [index, length] of lengths.entries()) {
+    const { supervised } = await core.call('datasets:example', { id: dataset.id, index });
+    const own = found.flips.subarray(found.flipOffsets[index], found.flipOffsets[index + 1]);
+    const mask = Uint8Array.from({ length }, (_, t) => own.filter((flip) => flip <= t).length % 2);
+    expect(mask).toEqual(supervised);
+  }
+  expect(found.sources.map(({ path, examples }) => [path, examples])).toEqual([
+    [chats, 2],
+    [texts, 1],
+  ]);
+  expect([...found.source].sort()).toEqual([0, 0, 1]);
+});

@@ -151,6 +151,18 @@ export class TokenCache {
     return first;
   }
 
+  /** Of each example its file, as an index into the manifest's `files`. */
+  sourceFiles(): Int32Array {
+    const files = new Int32Array(this.manifest.examples);
+    let at = 0;
+    for (const index of this.manifest.shards.keys()) {
+      const part = this.shard(index).read('source_file', 'I32');
+      files.set(part, at);
+      at += part.length;
+    }
+    return files;
+  }
+
   kinds(): Uint8Array {
     const kinds = new Uint8Array(this.manifest.examples);
     let at = 0;
