@@ -1,12 +1,9 @@
 import { SVGRenderer } from 'echarts/renderers';
 import { echarts, type ChartOption } from './echarts.ts';
+import { toCsv, toJson, type ChartTable } from './tableFile.ts';
 import { token } from './tokens.ts';
 
-/** The numbers behind a chart. */
-export interface ChartTable {
-  columns: string[];
-  rows: (string | number | null)[][];
-}
+export { toCsv, toJson, type ChartTable };
 
 export const chartFormats = ['png', 'svg', 'csv', 'json'] as const;
 export type ChartFormat = (typeof chartFormats)[number];
@@ -25,27 +22,6 @@ export async function chartFile(
   if (format === 'json') return toJson(table());
   return format === 'svg' ? drawSvg(option()) : drawPng(option());
 }
-
-/** RFC 4180; a cell that a spreadsheet would take for a formula gets an apostrophe before it. */
-export function toCsv({ columns, rows }: ChartTable): string {
-  const cell = (value: string | number | null) => {
-    if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
-    const text = value === null ? '' : /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
-    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  };
-  return [columns, ...rows].map((row) => `${row.map(cell).join(',')}\r\n`).join('');
-}
-
-/** `[{column: value, …}, …]`; what is no number (a gap) is null. */
-export function toJson({ columns, rows }: ChartTable): string {
-  const objects = rows.map((row) =>
-    Object.fromEntries(columns.map((column, i) => [column, finite(row[i] ?? null)])),
-  );
-  return `${JSON.stringify(objects, null, 1)}\n`;
-}
-
-const finite = (value: string | number | null) =>
-  typeof value === 'number' && !Number.isFinite(value) ? null : value;
 
 function drawSvg(option: ChartOption): string {
   const chart = echarts.init(null, null, { renderer: 'svg', ssr: true, width, height });

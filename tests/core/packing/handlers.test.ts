@@ -64,7 +64,10 @@ test('the picture gets every stretch of every mask, and the file of each example
   const chats = join(folder, 'chats.jsonl');
   const turns = (...words: string[]) =>
     words.map((content, i) => ({ role: i % 2 === 0 ? 'user' : 'assistant', content }));
-  const rows = [turns('Is it level?', 'Nearly.'), turns('Which saw?', 'The fine one.', 'Why?', 'It tears less.')];
+  const rows = [
+    turns('Is it level?', 'Nearly.'),
+    turns('Which saw?', 'The fine one.', 'Why?', 'It tears less.'),
+  ];
   writeFileSync(chats, rows.map((messages) => JSON.stringify({ messages })).join('\n'));
   const texts = join(folder, 'texts.jsonl');
   writeFileSync(texts, JSON.stringify({ text: 'Only a text.' }));

@@ -1,0 +1,218 @@
+import { leastTile, type Scale } from './camera.ts';
+import { flipsOf, lastAtOrBefore, type Scene } from './scene.ts';
+
+/** Pixels as a canvas keeps them: four bytes, red first. */
+export type Pixel = number;
+
+/** Colours of a picture, each pattern one pixel a phase along the diagonal. */
+export interface Inks {
+  /** By colour of a tile: what is supervised. */
+  plain: Pixel[];
+  /** By colour of a tile: context, hatched. */
+  context: Pixel[][];
+  /** Padding, and what is free at a bin's end. */
+  pad: Pixel[];
+  ground: Pixel;
+  /** Phases of the patterns; all have as many. */
+  period: number;
+}
+
+/** Device pixels; `left` in positions, `top` in bins, fractions allowed. */
+export interface RasterView extends Scale {
+  width: number;
+  height: number;
+  left: number;
+  top: number;
+  /** Highest that a bin's strip is drawn: at token level words stand below it. */
+  mostStrip: number;
+  /** Device pixels of a CSS pixel. */
+  density: number;
+}
+
+/** Lower than this, in CSS pixels, patterns are noise: their mean stands for them. */
+const leastHatched = 5;
+
+/** Space between two bins of this height, in device pixels. */
+export function gapBetween(perBin: number, density: number): number {
+  return perBin >= 9 * density ? 2 * density : perBin >= leastTile * density ? density : 0;
+}
+
+/**
+ * Draws bins as strips into `target` [height × width]: tiles in their colours, what is not supervised in each of them
+ * hatched by its real mask, padding hatched. Work grows with the pixels and the stretches in sight alone.
+ */
+export function rasterBins(target: Uint32Array, scene: Scene, inks: Inks, view: RasterView): void {
+  const { width, height, top, perBin, mostStrip, density } = view;
+  target.fill(inks.ground);
+  const gap = Math.round(gapBetween(perBin, density));
+  const last = Math.min(scene.numBins, Math.ceil(top + height / perBin));
+  const strips = Math.min(mostStrip, perBin - gap);
+  const own = strips < leastHatched * density ? flatInks(inks) : inks;
+  const band = new Uint32Array(width * inks.period);
+  for (let bin = Math.max(0, Math.floor(top)); bin < last; bin++) {
+    const y0 = Math.round((bin - top) * perBin);
+    const strip = Math.min(mostStrip, Math.max(1, Math.round((bin + 1 - top) * perBin) - y0 - gap));
+    rasterStrip(band, Math.min(strip, inks.period), scene, bin, own, view);
+    for (let row = 0; row < strip; row++) {
+      const y = y0 + row;
+      if (y < 0 || y >= height) continue;
+      const phase = row % inks.period;
+      target.set(band.subarray(phase * width, (phase + 1) * width), y * width);
+    }
+  }
+}
+
+const flips: number[] = [];
+
+/** The first `rows` rows of one bin's strip: the pattern repeats from there. */
+function rasterStrip(
+  band: Uint32Array,
+  rows: number,
+  scene: Scene,
+  bin: number,
+  inks: Inks,
+  view: RasterView,
+): void {
+  const { layout, begin, color, budget } = scene;
+  const { width, left, perPosition, density } = view;
+  // Patterns stay with the bins when they move.
+  const origin = Math.round(-left * perPosition);
+  const x = (position: number) => Math.max(0, Math.min(width, Math.round((position - left) * perPosition)));
+  hatch(band, rows, width, x(0), x(budget), inks.pad, origin);
+  const [first, end] = [layout.binOffsets[bin] ?? 0, layout.binOffsets[bin + 1] ?? 0];
+  const right = left + width / perPosition;
+  for (let i = Math.max(first, lastAtOrBefore(begin, left, first, end)); i < end; i++) {
+    const at = begin[i] ?? 0;
+    if (at > right) break;
+    const length = layout.length[i] ?? 0;
+    const line = length * perPosition >= 3 * density ? Math.round(density) : 0;
+    const to = Math.max(x(at), x(at + length) - line);
+    const tint = color[i] ?? 0;
+    const count = flipsOf(scene, i, flips);
+    let from = x(at);
+    for (let k = 0; k <= count && from < to; k++) {
+      const until = k < count ? Math.min(to, x(flips[k] ?? 0)) : to;
+      if (k % 2 === 0) hatch(band, rows, width, from, until, inks.context[tint] ?? inks.pad, origin);
+      else
+        for (let row = 0; row < rows; row++)
+          band.fill(inks.plain[tint] ?? 0, row * width + from, row * width + until);
+      from = Math.max(from, until);
+    }
+    if (line > 0 && x(at + length) > to)
+      for (let row = 0; row < rows; row++)
+        band.fill(inks.ground, row * width + to, row * width + x(at + length));
+  }
+}
+
+function hatch(
+  band: Uint32Array,
+  rows: number,
+  width: number,
+  from: number,
+  to: number,
+  phases: Pixel[],
+  origin: number,
+): void {
+  const period = phases.length;
+  for (let row = 0; row < rows; row++) {
+    let phase = (((from - origin + row) % period) + period) % period;
+    for (let x = from; x < to; x++) {
+      band[row * width + x] = phases[phase] ?? 0;
+      phase = phase + 1 === period ? 0 : phase + 1;
+    }
+  }
+}
+
+/**
+ * One row of a texture: the mean colour, column by column, of bins `from … to` (exclusive) over the whole budget. Every
+ * stretch counts by the share of a column that it covers, so nothing is lost however small it is.
+ */
+export function meanRow(
+  out: Uint32Array,
+  scene: Scene,
+  inks: MeanInks,
+  from: number,
+  to: number,
+  work: Float64Array,
+): void {
+  const width = out.length;
+  work.fill(0);
+  const perPosition = width / scene.budget;
+  const { layout, begin, color } = scene;
+  for (let bin = from; bin < to; bin++) {
+    let ink = inks.pad;
+    step(work, width, 0, zero, ink);
+    for (let i = layout.binOffsets[bin] ?? 0; i < (layout.binOffsets[bin + 1] ?? 0); i++) {
+      const tint = color[i] ?? 0;
+      const count = flipsOf(scene, i, flips);
+      let next = inks.context[tint] ?? ink;
+      step(work, width, (begin[i] ?? 0) * perPosition, ink, next);
+      for (let k = 0; k < count; k++) {
+        ink = next;
+        next = (k % 2 === 0 ? inks.plain[tint] : inks.context[tint]) ?? ink;
+        step(work, width, (flips[k] ?? 0) * perPosition, ink, next);
+      }
+      step(work, width, ((begin[i] ?? 0) + (layout.length[i] ?? 0)) * perPosition, next, inks.pad);
+      ink = inks.pad;
+    }
+  }
+  let [red, green, blue] = [0, 0, 0];
+  const share = 1 / Math.max(1, to - from);
+  for (let x = 0; x < width; x++) {
+    red += work[3 * x] ?? 0;
+    green += work[3 * x + 1] ?? 0;
+    blue += work[3 * x + 2] ?? 0;
+    out[x] = 0xff000000 + ((blue * share) << 16) + ((green * share) << 8) + ((red * share) | 0);
+  }
+}
+
+export type Rgb = readonly [number, number, number];
+const zero: Rgb = [0, 0, 0];
+
+/** The mean of each pattern of `Inks`. */
+export interface MeanInks {
+  plain: Rgb[];
+  context: Rgb[];
+  pad: Rgb;
+}
+
+/** From column x on the colour changes; a column that the change divides gets its share. */
+function step(work: Float64Array, width: number, x: number, from: Rgb, to: Rgb): void {
+  const column = Math.floor(x);
+  if (column >= width) return;
+  const later = x - column;
+  for (let channel = 0; channel < 3; channel++) {
+    const change = (to[channel] ?? 0) - (from[channel] ?? 0);
+    const at = 3 * column + channel;
+    work[at] = (work[at] ?? 0) + change * (1 - later);
+    // The array holds one column more than the picture.
+    work[at + 3] = (work[at + 3] ?? 0) + change * later;
+  }
+}
+
+/** Red, green and blue, 0 to 255, of a pattern on average. */
+export function meanInks({ plain, context, pad }: Inks): MeanInks {
+  return { plain: plain.map((pixel) => meanOf([pixel])), context: context.map(meanOf), pad: meanOf(pad) };
+}
+
+const flattened = new WeakMap<Inks, Inks>();
+
+/** Each pattern as its mean. */
+function flatInks(inks: Inks): Inks {
+  const known = flattened.get(inks);
+  if (known) return known;
+  const { context, pad } = meanInks(inks);
+  const flat = { ...inks, context: context.map((color) => [pixelOf(color)]), pad: [pixelOf(pad)] };
+  flattened.set(inks, flat);
+  return flat;
+}
+
+export function pixelOf([red, green, blue]: Rgb): Pixel {
+  return (0xff000000 | (Math.round(blue) << 16) | (Math.round(green) << 8) | Math.round(red)) >>> 0;
+}
+
+function meanOf(pixels: Pixel[]): Rgb {
+  const channel = (shift: number) =>
+    pixels.reduce((sum, pixel) => sum + ((pixel >>> shift) & 255), 0) / pixels.length;
+  return [channel(0), channel(8), channel(16)];
+}
