@@ -323,6 +323,9 @@ export const runUpdate = z.discriminatedUnion('kind', [
 ]);
 export type RunUpdate = z.infer<typeof runUpdate>;
 
+/** Updates kept for a reader that is slower than they come. */
+export const maxWaitingUpdates = 4096;
+
 export const runCommands = ['pause', 'stop', 'checkpoint', 'profile'] as const;
 
 const one = z.object({ id });
@@ -447,5 +450,10 @@ export const runChannels = {
     result: z.object({ text: z.string() }),
   }),
   /** Updates of one run, or of all. Dropped updates are reported: read the run again. */
-  'runs:watch': stream({ args: z.object({ id: id.optional() }), event: runUpdate, limit: 4096, paceMs: 50 }),
+  'runs:watch': stream({
+    args: z.object({ id: id.optional() }),
+    event: runUpdate,
+    limit: maxWaitingUpdates,
+    paceMs: 50,
+  }),
 };

@@ -7,24 +7,12 @@
  * of the page after a collection, sampled all along. Prints one JSON object; exit code 1 where a limit is passed.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { _electron, type ElectronApplication, type Page } from '@playwright/test';
-import { runQueries } from '../../db/queries/runs.ts';
-import { seriesQueries } from '../../db/queries/series.ts';
-import { untilAborted } from '../../main/contract/channel.ts';
-import { contract } from '../../main/contract/index.ts';
-import { runMetrics, type RunUpdate } from '../../main/contract/runs.ts';
-import { serve } from '../../main/contract/server.ts';
-import { createWork } from '../../main/core/context.ts';
-import { createHandlers } from '../../main/core/handlers.ts';
-import { openHistory } from '../../main/core/history.ts';
-import { openHome } from '../../main/core/home.ts';
-import { socketPort } from '../../main/core/ports.ts';
-import { checkRecipe } from '../../main/core/runs/recipe.ts';
-import { RunRecorder } from '../../main/core/runs/recorder.ts';
+import { runMetrics } from '../../main/contract/runs.ts';
+import { openFedCore } from './fedCore.ts';
 
 const { values } = parseArgs({
   options: { seconds: { type: 'string', default: '225' }, real: { type: 'string', default: '20' } },
@@ -37,93 +25,13 @@ const perSecond = Math.round(1000 / runMetrics.length);
 const warmUpSeconds = 5;
 /** At the asked rate the curves fill half of the chart; then the run goes on beyond its plan, and the axis with it. */
 const plannedSteps = 2 * perSecond * (warmUpSeconds + real);
-const home = openHome(mkdtempSync(join(tmpdir(), 'tessera-live-')));
-const runId = 'live';
-
-const log = () => undefined;
-const history = await openHistory(home.database, log, false);
-const { db } = history;
-const handlers = createHandlers({
-  ...{ home, db, history, log, work: createWork(log) },
-  ...{ onClose: log, closeSoon: log },
-});
-const runs = runQueries(db);
-runs.insert({
-  id: runId,
-  kind: 'train',
-  folder: join(home.runs, runId),
-  name: 'live',
-  createdAtMs: Date.now(),
-  recipe: JSON.stringify(checkRecipe({ model: 'bundled', dataset: 'bundled', name: 'live' })),
-  hashes: JSON.stringify({ recipe: '', dataset: '', cache: '', plan: '', model: '' }),
-  codeVersion: null,
-  plan: JSON.stringify({
-    ...{
-      strategy: 'best-fit',
-      budget: 2048,
-      examples: 1000,
-      evalExamples: 0,
-      bins: 100,
-      steps: plannedSteps,
-    },
-    ...{ tokens: 200_000, positions: 204_800, fill: 0.98 },
-    dropped: { overlong: 0, nothingToLearn: 0 },
-    truncated: { examples: 0, tokens: 0 },
-  }),
-  preflight: JSON.stringify({ ok: true, items: [], steps: plannedSteps, memory: {}, seconds: 1 }),
-  plannedSteps,
-});
-runs.update(runId, { device: 'cpu', status: 'running', startedAtMs: Date.now() });
-
-const listeners = new Set<(update: RunUpdate) => void>();
-const watched: typeof handlers = {
-  ...handlers,
-  'runs:watch': async (_args, emit, signal) => {
-    listeners.add(emit);
-    await untilAborted(signal);
-    listeners.delete(emit);
-  },
-};
-const server = createServer((socket) => {
-  serve(contract, watched, socketPort(socket));
-});
-await new Promise<void>((resolve) => server.listen(home.socket, resolve));
-
-const recorder = new RunRecorder(runId, runs, seriesQueries(db), { onFlush: log });
-let step = 0;
-/** Steps as they would come, in the rhythm of a timer; resolves after `seconds`. */
-async function train(stepsPerSecond: number, seconds: number): Promise<void> {
-  const startedMs = performance.now();
-  const before = step;
-  for (;;) {
-    const elapsed = (performance.now() - startedMs) / 1000;
-    const due = before + Math.floor(Math.min(elapsed, seconds) * stepsPerSecond);
-    for (; step < due;) {
-      step += 1;
-      const spike = step % 997 === 0 ? 3 : 0;
-      const taken = recorder.step({
-        step,
-        atMs: Date.now(),
-        loss: 2 + 3 / Math.sqrt(step) + spike + 0.1 * Math.sin(step),
-        gradNorm: 0.5 + 0.2 * Math.cos(step / 3),
-        learningRate: 1e-4,
-        supervisedTokens: 1000,
-        realTokens: 2000,
-        positions: 2048,
-        milliseconds: 1000 / stepsPerSecond,
-        flops: 1e9,
-        elapsedMs: (step * 1000) / stepsPerSecond,
-      });
-      for (const emit of listeners) emit({ kind: 'step', runId, step: taken });
-    }
-    if (elapsed >= seconds) return;
-    await new Promise((resolve) => setTimeout(resolve, 8));
-  }
-}
+const home = mkdtempSync(join(tmpdir(), 'tessera-live-'));
+const core = await openFedCore(home, plannedSteps);
+const { runId, train } = core;
 
 const app = await _electron.launch({
   executablePath: program,
-  args: [join(import.meta.dirname, '../..'), '--home', home.root, '--js-flags=--expose-gc'],
+  args: [join(import.meta.dirname, '../..'), '--home', home, '--js-flags=--expose-gc'],
   env: {
     ...(process.env as Record<string, string>),
     TESSERA_NO_DIALOGS: '1',
@@ -171,8 +79,8 @@ const result = {
   coresOfPage: Number(pageCores.toFixed(2)),
   coresOfGraphics: Number(graphicsCores.toFixed(2)),
   soak: {
-    steps: step,
-    points: step * runMetrics.length,
+    steps: core.step(),
+    points: core.step() * runMetrics.length,
     seconds: Number(values.seconds),
     heapMiB: memory.map((bytes) => Math.round(bytes / 2 ** 20)),
     growthShare: Number(growth.toFixed(3)),
@@ -183,13 +91,10 @@ const result = {
 };
 process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);
 await app.close();
-server.close();
-db.close();
-rmSync(home.root, { recursive: true, force: true, maxRetries: 5 });
+core.close();
+rmSync(home, { recursive: true, force: true, maxRetries: 5 });
 const isFine =
-  result.redrawsPerSecond <= limits.redrawsPerSecond &&
-  cores <= limits.cores &&
-  growth <= limits.growthShare;
+  result.redrawsPerSecond <= limits.redrawsPerSecond && cores <= limits.cores && growth <= limits.growthShare;
 process.exit(isFine ? 0 : 1);
 
 /** Every clearing of a canvas is a redraw of its chart. */

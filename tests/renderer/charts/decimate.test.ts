@@ -25,7 +25,10 @@ describe('what is drawn of a series', () => {
     const random = new Random(7);
     for (let round = 0; round < 60; round += 1) {
       const widthPx = 5 + Math.floor(random.uniform() * 80);
-      const values = Array.from({ length: 3 * widthPx + Math.floor(random.uniform() * 900) }, () => random.uniform() - 0.5);
+      const values = Array.from(
+        { length: 3 * widthPx + Math.floor(random.uniform() * 900) },
+        () => random.uniform() - 0.5,
+      );
       values[Math.floor(random.uniform() * values.length)] = 1000;
       const drawn = all(ofValues(values), widthPx);
       expect(drawn.x.length).toBeLessThanOrEqual(widthPx + 1);
