@@ -181,9 +181,7 @@ export function runQueries(db: Db) {
     list: (where = '1', parameters: unknown[] = []): SummaryRow[] => {
       const rows = db.prepare(listSql(where)).all(...parameters) as SummaryRow[];
       const tags = new Map<string, string[]>();
-      for (const [runId = '', tag = ''] of db.prepare(tagsSql).raw().iterate() as IterableIterator<
-        string[]
-      >) {
+      for (const [runId = '', tag = ''] of db.prepare(tagsSql).raw().all() as string[][]) {
         const of = tags.get(runId);
         if (of === undefined) tags.set(runId, [tag]);
         else of.push(tag);

@@ -13,6 +13,14 @@ export interface Call<A extends z.ZodType = z.ZodType, R extends z.ZodType = z.Z
   kind: 'call';
   args: A;
   result: R;
+  /** How a result travels that would be slow as it is: `pack` after the server's check, `unpack` before the client's. */
+  wire?: Wire<z.output<R>> | undefined;
+}
+
+export interface Wire<T> {
+  // A method: a call of one result stands where any call is asked for.
+  pack(result: T): unknown;
+  unpack(packed: unknown): unknown;
 }
 
 export interface Stream<A extends z.ZodType = z.ZodType, E extends z.ZodType = z.ZodType> {
@@ -29,7 +37,11 @@ export interface Stream<A extends z.ZodType = z.ZodType, E extends z.ZodType = z
 
 export type Contract = Record<string, Call | Stream>;
 
-export function call<A extends z.ZodType, R extends z.ZodType>(spec: { args: A; result: R }): Call<A, R> {
+export function call<A extends z.ZodType, R extends z.ZodType>(spec: {
+  args: A;
+  result: R;
+  wire?: Wire<z.output<R>>;
+}): Call<A, R> {
   return { kind: 'call', ...spec };
 }
 

@@ -97,7 +97,8 @@ export function createClient<C extends Contract>(contract: C, port: Port): Clien
       options.signal?.addEventListener('abort', cancel, { once: true });
       if (options.signal?.aborted === true) cancel();
       try {
-        return spec.result.parse(await promise) as never;
+        const answer = await promise;
+        return spec.result.parse(spec.wire === undefined ? answer : spec.wire.unpack(answer)) as never;
       } finally {
         options.signal?.removeEventListener('abort', cancel);
       }

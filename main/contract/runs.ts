@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { call, stream } from './channel.ts';
 import { runProfile } from './profile.ts';
 import { recipeSchema } from './recipe.ts';
+import { packRows, unpackRows } from './rows.ts';
 
 export const runStatuses = ['queued', 'running', 'paused', 'completed', 'stopped', 'failed'] as const;
 export type RunStatus = (typeof runStatuses)[number];
@@ -57,6 +58,7 @@ const summaries = z.custom<RunSummary[]>(
   (rows) => Array.isArray(rows) && rows.every(isSummary),
   'holds what is no summary of a run',
 );
+const summaryNames = Object.keys(runSummary.shape);
 const summaryKinds = Object.entries(runSummary.shape).map(([name, field]) => {
   const isOptional = field instanceof z.ZodOptional;
   const inner = isOptional ? field.unwrap() : field instanceof z.ZodDefault ? field.unwrap() : field;
@@ -357,6 +359,10 @@ export const runChannels = {
       deleted: z.boolean().default(false),
     }),
     result: z.object({ runs: summaries }),
+    wire: {
+      pack: ({ runs }) => ({ runs: packRows(runs, summaryNames) }),
+      unpack: (packed) => ({ runs: unpackRows((packed as { runs?: unknown } | null)?.runs) }),
+    },
   }),
   /** Names of the fields that the search knows, for completion. */
   'runs:search-fields': call({ args: z.object({}), result: z.object({ fields: z.array(z.string()) }) }),

@@ -88,7 +88,8 @@ export function serve<C extends Contract>(
     try {
       const result = await handler(args, { signal: entry.abort.signal, progress: progress.push });
       progress.flush();
-      return check(spec.result, result, 'internal', `${channel} (result)`);
+      const checked = check(spec.result, result, 'internal', `${channel} (result)`);
+      return spec.wire === undefined ? checked : spec.wire.pack(checked);
     } finally {
       progress.stop();
     }
