@@ -223,4 +223,5 @@ def main():
         print(json.dumps(case))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -94,6 +94,7 @@ class Supervisor {
 
   run(options: SupervisionOptions): Supervised {
     this.#adoptLooseText();
+    this.#returnAsides();
     for (const piece of this.#pieces) this.#setWhy(piece.start, piece.end, this.#whyOf(piece));
     const turns = this.#assistantTurns();
     if (options.turns !== 'all') this.#refuseIfUntraceable(turns);
@@ -191,6 +192,27 @@ class Supervisor {
     }
   }
 
+  /**
+   * A template may walk through the messages again within a turn, to count calls, say. What it prints there of its
+   * own, in the middle of one turn and when the other has had its say, belongs to the turn that it stands in.
+   */
+  #returnAsides(): void {
+    const pieces = this.#pieces;
+    const spoke = new Set<number>();
+    for (let from = 0; from < pieces.length;) {
+      const turn = pieces[from]?.turn ?? 0;
+      let to = from + 1;
+      while (pieces[to]?.turn === turn) to++;
+      const stretch = pieces.slice(from, to);
+      const around = pieces[from - 1]?.turn ?? 0;
+      const isAside = around !== 0 && around !== turn && pieces[to]?.turn === around && spoke.has(turn);
+      if (isAside && stretch.every(({ kind }) => kind === KIND.literal))
+        for (const piece of stretch) piece.turn = around;
+      if (stretch.some(({ kind }) => isSpeech(kind))) spoke.add(turn);
+      from = to;
+    }
+  }
+
   #superviseTurn(pieces: Piece[], isWanted: boolean, withReasoning: boolean): void {
     const start = pieces[0]?.start ?? 0;
     const bodyStart = start + this.#headerLength(pieces);
@@ -218,7 +240,15 @@ class Supervisor {
       if (piece.kind === KIND.role) role ??= [piece.start - start, piece.end - start];
       end = piece.end;
     }
-    return headerLength(this.#text.slice(start, end), role, this.#facts.promptText(), this.#eosToken);
+    // A template that does not tell whose turn it is prints the opening marker outside of it: `<|` assistant `|>`.
+    const before = this.#pieces.find((piece) => piece.end === start);
+    const opened =
+      role?.[0] === 0 && before?.kind === KIND.literal
+        ? (/[<[][^<>[\]\n]*$/.exec(this.#text.slice(before.start, start))?.[0].length ?? 0)
+        : 0;
+    role = role && [role[0] + opened, role[1] + opened];
+    const lead = this.#text.slice(start - opened, end);
+    return headerLength(lead, role, this.#facts.promptText(), this.#eosToken) - opened;
   }
 
   /** Takes the white space after the end-of-turn token out of the mask. */

@@ -2,7 +2,7 @@
 
 const ROLE_NAME = /assistant|chatbot|model|gpt|bot|ai/gi;
 const END_MARKER =
-  /<\/s>|<[|｜]?(?:im_end|eot|eot_id|eom|eom_id|eos|end|endoftext|return|call|end_of_\w+|end▁of▁\w+|endof\w*|\w*_end_?\w*|\w*end_of_turn\w*)[|｜]?>|\[\|?(?:endofturn|eos|end)\|?\]|\[e~\[/giy;
+  /<\/s>|<[|｜]?(?:im_end|eot|eot_id|eom|eom_id|eos|end|endoftext|return|call|stop|end_of_\w+|end▁of▁\w+|endof\w*|\w*_end_?\w*|\w*end_of_turn\w*)[|｜]?>|\[\|?(?:endofturn|eos|end)\|?\]|\[e~\[/giy;
 const NO_END_MARKER = /header|role|think|tool|message|start/i;
 const MARKER = /<[^<>\s]*>|\[[^[\]\s]*\]/y;
 /** A marker right behind a role name that opens what the assistant says, not what closes its header. */

@@ -70,6 +70,16 @@ const FAMILIES: Record<string, [template: string, first: string, second: string]
     'an answer<|im_end|>',
     'bye<|im_end|>',
   ],
+  'a macro that calls itself, the role within a marker': [
+    `{% macro go(ms) %}{% if ms %}{{ '[|' ~ ms[0].role ~ '|]' ~ ms[0].content ~ '[|endofturn|]\\n' }}{{ go(ms[1:]) }}{% endif %}{% endmacro %}{{ go(messages) }}`,
+    'an answer[|endofturn|]',
+    'bye[|endofturn|]',
+  ],
+  'a macro that calls itself, the role in two markers': [
+    `{% macro go(ms) %}{% if ms %}{{ '<|im_' ~ ms[0].role ~ '|>' ~ ms[0].role ~ '<|im_middle|>' ~ ms[0].content ~ '<|stop|>' }}{{ go(ms[1:]) }}{% endif %}{% endmacro %}{{ go(messages) }}`,
+    'an answer<|stop|>',
+    'bye<|stop|>',
+  ],
   'a loop over numbers': [
     `{% for i in range(messages|length) %}{{ '<|im_start|>' + messages[i].role + '\\n' + messages[i].content + '<|im_end|>\\n' }}{% endfor %}`,
     'an answer<|im_end|>',
