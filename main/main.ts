@@ -5,6 +5,7 @@ import { setupCore } from './coreHost/setupCore.ts';
 import { setupRuns } from './coreHost/setupRuns.ts';
 import { setupDisplay } from './display/setupDisplay.ts';
 import { setupErrors } from './errors/setupErrors.ts';
+import { setupFonts } from './fonts/setupFonts.ts';
 import { setupGpu } from './gpu/setupGpu.ts';
 import { setupIncomingFiles } from './instance/setupIncomingFiles.ts';
 import { setupSingleInstance } from './instance/setupSingleInstance.ts';
@@ -25,6 +26,7 @@ const context = createAppContext();
 if (setupSingleInstance(context)) {
   registerAppScheme();
   setupSecurity();
+  setupFonts();
   setupGpu(context);
   setupIncomingFiles(context);
   // Not a top-level await: an ES-module main that awaits here hangs.

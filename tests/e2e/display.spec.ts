@@ -1,4 +1,6 @@
 import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { appEnvironment, electronProgram, expect, root, test } from './fixture.ts';
 
 const start = (home: string, display: string | undefined) => {
@@ -21,4 +23,25 @@ test('a display that nothing serves is named', ({ home }) => {
   const { status, stderr } = start(home, ':4242');
   expect(status).toBe(1);
   expect(stderr).toContain('DISPLAY is :4242, and nothing serves it');
+});
+
+test('on a machine without a single font every word is there, in the fonts that come with the app', async ({
+  home,
+  open,
+}) => {
+  const none = join(home, 'no-fonts.conf');
+  writeFileSync(none, `<fontconfig><cachedir>${home}/font-cache</cachedir></fontconfig>`);
+  const { page } = await open({ env: { FONTCONFIG_FILE: none } });
+  const button = page.getByRole('button', { name: 'Train the sample' });
+  await expect(button).toBeVisible();
+  await expect
+    .poll(() => page.evaluate(() => [...document.fonts].filter(({ status }) => status === 'error').length))
+    .toBe(0);
+  // Without a font the words take no room: nothing but the icon would be left.
+  const word = button.evaluate((element) => {
+    const range = document.createRange();
+    range.selectNodeContents(element.lastChild ?? element);
+    return range.getBoundingClientRect().width;
+  });
+  expect(await word).toBeGreaterThan(60);
 });

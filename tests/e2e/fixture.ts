@@ -21,7 +21,7 @@ export interface OpenApp {
 interface Fixtures {
   /** A fresh folder, removed afterwards with every process that works in it. */
   home: string;
-  open: (options?: { home?: string; args?: string[] }) => Promise<OpenApp>;
+  open: (options?: { home?: string; args?: string[]; env?: Record<string, string> }) => Promise<OpenApp>;
 }
 
 /** Where Electron is: `npm test` says so. */
@@ -52,7 +52,7 @@ export const test = base.extend<Fixtures>({
       const app = await _electron.launch({
         executablePath: electronProgram(),
         args: [root, '--home', options.home ?? home, ...(options.args ?? [])],
-        env: appEnvironment,
+        env: { ...appEnvironment, ...options.env },
         timeout: 60_000,
       });
       opened.push(app);
