@@ -26,6 +26,12 @@ const routes: RouteRecordRaw[] = [
   },
   { path: '/compare', name: 'compare', component: () => import('./views/compare/CompareView.vue') },
   { path: '/machine', name: 'machine', component: () => import('./views/machine/MachineView.vue') },
+  {
+    path: '/machine/ladder',
+    name: 'ladder',
+    component: () => import('./views/machine/LadderView.vue'),
+    meta: { rail: 'machine' },
+  },
   { path: '/settings', name: 'settings', component: () => import('./views/settings/SettingsView.vue') },
 ];
 

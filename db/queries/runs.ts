@@ -241,17 +241,6 @@ export function runQueries(db: Db) {
     latestProfile: (runId: string) =>
       db.prepare('SELECT data FROM runProfiles WHERE runId = ? ORDER BY step DESC LIMIT 1').get(runId) as
         { data: string } | undefined,
-    /** Measured on the newest runs of a model on a device; undefined where there is none. */
-    secondsPerPosition: (model: string, device: string): number | undefined => {
-      const { ms, positions } = db
-        .prepare(
-          `SELECT sum(milliseconds) AS ms, sum(positions) AS positions FROM runSteps WHERE runId IN
-           (SELECT id FROM runs WHERE device = ? AND recipe ->> 'model' = ? AND steps > 1
-            ORDER BY createdAtMs DESC LIMIT 3)`,
-        )
-        .get(device, model) as { ms: number | null; positions: number | null };
-      return ms === null || positions === null || positions === 0 ? undefined : ms / 1000 / positions;
-    },
     removeTags: (runId: string, tags: string[]) => {
       for (const tag of tags) db.prepare('DELETE FROM runTags WHERE runId = ? AND tag = ?').run(runId, tag);
     },

@@ -1,10 +1,9 @@
 import type { Preflight } from '../contract/runs.ts';
-import { clock, count } from './progressBar.ts';
 
 const marks = { pass: '✓', warn: '!', stop: '✗' } as const;
 
 /** The checklist, with the way out under what is not right. */
-export function preflightText({ items, memory, seconds, steps }: Preflight): string {
+export function preflightText({ items, memory }: Preflight): string {
   const lines = items.flatMap(({ name, status, message, hint }) => [
     `${marks[status]} ${name.padEnd(11)} ${message}`,
     ...(hint === undefined || status === 'pass' ? [] : [`  ${''.padEnd(11)} ${hint}`]),
@@ -15,7 +14,5 @@ export function preflightText({ items, memory, seconds, steps }: Preflight): str
       `  ${'memory of'.padEnd(11)} ${parts.map(([name, bytes]) => `${name} ${(bytes / 2 ** 20).toFixed(0)} MiB`).join(', ')}`,
     );
   }
-  if (seconds !== undefined)
-    lines.push(`  ${'time'.padEnd(11)} about ${clock(seconds)} for ${count(steps)} steps`);
   return lines.join('\n');
 }

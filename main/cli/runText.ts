@@ -1,4 +1,4 @@
-import type { RunSummary } from '../contract/runs.ts';
+import type { RunDetail, RunSummary } from '../contract/runs.ts';
 import { count } from './progressBar.ts';
 
 /** A run in a few lines for people. */
@@ -13,6 +13,18 @@ export function runText({ run }: { run: RunSummary }): string {
   if (run.tokensPerSecond !== undefined)
     lines.push(`speed          ${count(run.tokensPerSecond)} real tokens/s`);
   return lines.join('\n');
+}
+
+/** `21.4 s; forecast 20.3 s ± 3.1 s (+5.4 %)` */
+export function forecastText({
+  seconds,
+  errorSeconds,
+  tookSeconds,
+}: NonNullable<RunDetail['forecast']>): string {
+  const off = (tookSeconds / seconds - 1) * 100;
+  const sign = off < 0 ? '−' : '+';
+  const forecast = `${seconds.toFixed(1)} s ± ${errorSeconds.toFixed(1)} s`;
+  return `${tookSeconds.toFixed(1)} s for the steps; forecast ${forecast} (${sign}${Math.abs(off).toFixed(1)} %)`;
 }
 
 /** `3.421 → 2.105 (−38.5 %)` */

@@ -1,3 +1,4 @@
+import { benchChannels } from './bench.ts';
 import type { Client } from './client.ts';
 import { datasetChannels } from './datasets.ts';
 import { packingChannels } from './packing.ts';
@@ -8,6 +9,7 @@ import { telemetryChannels } from './telemetry.ts';
 
 /** Everything that the core answers. A new capability adds its file here. */
 export const contract = {
+  ...benchChannels,
   ...datasetChannels,
   ...packingChannels,
   ...runChannels,

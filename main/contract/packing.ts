@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { call } from './channel.ts';
+import { costModel } from './cost.ts';
 
 export const strategyNames = ['padded', 'sorted', 'in-order', 'best-fit', 'ffd', 'bfd'] as const;
 export const overlongNames = ['drop', 'truncate', 'split'] as const;
@@ -29,6 +30,8 @@ const packingSummary = z.object({
   tokens: z.int(),
   /** What is really computed, padding included. */
   positions: z.int(),
+  /** Sum over the placements of computed positions squared: what attention grows with. */
+  squares: z.number(),
   /** tokens ÷ (bins × budget) */
   fill: z.number(),
   /** Time that packing took. */
@@ -80,6 +83,23 @@ export const packingChannels = {
       layout: packingLayout.optional(),
       /** With the layout: tokens of each whole example. */
       lengths: integers.optional(),
+    }),
+  }),
+  /**
+   * What training costs with the dataset's model and a budget on this machine's best device; `secondsOf` makes seconds
+   * of it and a plan's summary. Where nothing is known and `measure` is set, steps are timed for a few seconds first.
+   */
+  'packing:cost': call({
+    args: z.object({
+      dataset: z.string(),
+      budget: z.int().min(2),
+      gradAccumulation: z.int().positive().default(1),
+      measure: z.boolean().default(false),
+    }),
+    result: z.object({
+      cost: costModel.optional(),
+      /** Why there is none: it was not measured, or a run trains that the measurement would slow down. */
+      why: z.string().optional(),
     }),
   }),
 };

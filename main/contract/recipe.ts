@@ -92,6 +92,8 @@ export const recipeSchema = z
     evaluate: evaluate.prefault({}),
     profileAtStep: count.optional(),
     acceptSlow: z.boolean().default(false),
+    /** Absent: the fast ones. `reference`: the plain kernels that the fast ones are measured against. */
+    kernels: z.enum(['fast', 'reference']).optional(),
     seed: z.int().nonnegative().default(0),
   })
   .refine((recipe) => recipe.steps === undefined || recipe.epochs === undefined, {

@@ -101,6 +101,8 @@ export const runPlan = z.object({
   steps: z.int(),
   tokens: z.int(),
   positions: z.int(),
+  /** Sum over the placements of computed positions squared; older runs have none. */
+  squares: z.number().optional(),
   fill: z.number(),
   dropped: z.object({ overlong: z.int(), nothingToLearn: z.int() }),
   truncated: z.object({ examples: z.int(), tokens: z.int() }),
@@ -155,8 +157,9 @@ export const preflight = z.object({
   steps: z.int(),
   /** Bytes by part, and `total`; empty where the data or the model could not be read. */
   memory: z.record(z.string(), z.number()),
-  /** Forecast from measured runs of this model on this device; absent where there is none yet. */
+  /** Forecast of all steps' time with its error (nine in ten inside), from steps measured on this device. */
   seconds: z.number().optional(),
+  errorSeconds: z.number().optional(),
   isolation: isolationProof.optional(),
   numerics: numericsTest.optional(),
 });
@@ -210,6 +213,8 @@ export const runDetail = runSummary.extend({
   codeVersion: z.string().optional(),
   kernels: z.array(z.record(z.string(), z.unknown())),
   preflight: preflight.optional(),
+  /** What the steps were forecast to take, and took; absent where there was no forecast or it did not complete. */
+  forecast: z.object({ seconds: z.number(), errorSeconds: z.number(), tookSeconds: z.number() }).optional(),
   events: z.array(runEvent),
   evaluations: z.array(evaluation),
   checkpointStep: z.int().optional(),

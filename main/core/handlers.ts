@@ -1,5 +1,7 @@
+import { ladderQueries } from '../../db/queries/ladders.ts';
 import type { Handlers } from '../contract/channel.ts';
 import type { CoreContract } from '../contract/index.ts';
+import { benchHandlers, LadderBench } from './bench/ladder.ts';
 import type { CoreContext } from './context.ts';
 import { Datasets } from './datasets/datasets.ts';
 import { datasetHandlers } from './datasets/handlers.ts';
@@ -18,8 +20,9 @@ export function createHandlers(context: CoreContext): Handlers<CoreContract> {
   const telemetry = new TelemetryService(context, () => runs.supervisor.trainingRun);
   telemetry.start();
   return {
+    ...benchHandlers(new LadderBench(context, datasets, runs, ladderQueries(context.db))),
     ...datasetHandlers(datasets),
-    ...packingHandlers(datasets),
+    ...packingHandlers(datasets, (args, call) => runs.costOfDataset(args, call)),
     ...runHandlers(runs),
     ...settingsHandlers(context, datasets),
     ...systemHandlers(context),

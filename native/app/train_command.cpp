@@ -11,6 +11,7 @@ void add_train(CLI::App& app, int* status) {
   struct Arguments {
     TrainOptions train;
     bool attached = false;
+    Trainer::MeasureOptions measure;
   };
   auto args = std::make_shared<Arguments>();
   TrainOptions& o = args->train;
@@ -29,14 +30,23 @@ void add_train(CLI::App& app, int* status) {
   command->add_option("--threads", o.threads, "cpu threads; 0: all cores");
   command->add_flag("--profile", o.profile, "Profile every step");
   command->add_flag("--forecast", o.forecast, "Check everything and report steps and memory; train nothing");
+  command
+      ->add_option("--measure", args->measure.seconds,
+                   "Time steps over the plan for about so many seconds; train and save nothing")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--passes", args->measure.passes, "With --measure: rounds over the plan at most")
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--attached", args->attached,
                     "The end of stdin means that the parent is gone: save and exit");
   accept_json(command);
-  command->callback([args, status] {
+  command->callback([args, command, status] {
     *status = 1;
+    const bool measures = command->count("--measure") > 0;
     try {
       if (args->train.forecast) {
         print_json(Trainer(args->train).forecast());
+      } else if (measures) {
+        print_json(Trainer(args->train).measure(args->measure));
       } else {
         CommandReader commands(args->attached);
         Trainer trainer(args->train);
@@ -45,11 +55,11 @@ void add_train(CLI::App& app, int* status) {
       }
       *status = 0;
     } catch (const EngineError& error) {
-      if (args->train.forecast) throw;
+      if (args->train.forecast || measures) throw;
       emit({{"event", "error"}, {"code", error.code()}, {"message", error.what()}, {"hint", error.hint()}});
       std::fprintf(stderr, "tessera-engine: %s\n", error.what());
     } catch (const std::exception& error) {
-      if (args->train.forecast) throw;
+      if (args->train.forecast || measures) throw;
       emit({{"event", "error"}, {"code", "internal_error"}, {"message", error.what()}});
       std::fprintf(stderr, "tessera-engine: %s\n", error.what());
     }

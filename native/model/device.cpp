@@ -33,7 +33,10 @@ std::unique_ptr<Backend> make_backend(const std::string& device, const DeviceOpt
     if (options.precision == "bf16")
       throw EngineError("unsupported_precision", "the cpu device computes in fp32 only",
                         "Use precision auto or fp32, or a CUDA device.");
-    return make_cpu_backend({.threads = options.threads});
+    const bool plain = !options.reference.empty();
+    return make_cpu_backend({.gdn = plain ? GdnAlgorithm::recurrent : GdnAlgorithm::chunked,
+                             .threads = options.threads,
+                             .baseline = plain});
   }
   if (device == "auto") {
     try {

@@ -11,10 +11,13 @@
 namespace tessera {
 
 struct DeviceOptions {
-  int threads = 0;                 // cpu: 0 is all cores
-  std::string profile;             // cuda: "", "events", "cupti"
-  bool graphs = true;              // cuda: false submits operation by operation
-  std::string reference{};         // cuda: not empty takes the slow kernels, and says why
+  int threads = 0;      // cpu: 0 is all cores
+  std::string profile;  // cuda: "", "events", "cupti"
+  bool graphs = true;   // cuda: false submits operation by operation
+  // Not empty takes the plain kernels that the fast ones are checked against, and says why. cpu: the delta
+  // rule token by token, on the instruction set that every x86-64 has; cuda: every operation but the
+  // products.
+  std::string reference{};
   std::string precision = "auto";  // auto: bf16 on cuda, fp32 on cpu; else fp32 | bf16
 };
 // device: "cpu", "cuda:N" or "auto" (cuda:0 where one is usable, else cpu).

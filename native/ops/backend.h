@@ -337,7 +337,8 @@ class Backend {
 enum class GdnAlgorithm : u8 { chunked, recurrent };
 struct CpuOptions {
   GdnAlgorithm gdn = GdnAlgorithm::chunked;
-  int threads = 0;  // 0: all cores; results do not depend on it
+  int threads = 0;        // 0: all cores; results do not depend on it
+  bool baseline = false;  // the instruction set that every x86-64 has, even where there is a wider one
 };
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options);
 

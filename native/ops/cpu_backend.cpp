@@ -60,7 +60,7 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(const CpuOptions& options)
       : threads_(options.threads > 0 ? options.threads : omp_get_num_procs()),
         recurrent_(options.gdn == GdnAlgorithm::recurrent),
-        avx2_(use_avx2()) {}
+        avx2_(!options.baseline && use_avx2()) {}
 
   std::string name() const override { return "cpu"; }
   DType act_dtype() const override { return DType::f32; }

@@ -141,6 +141,9 @@ Recipe parse_recipe(const Json& json, const std::string& where) {
   r.evaluate_every = evaluate.whole("everySteps", 0, 0);
   r.profile_at = top.whole("profileAtStep", 0, 0);
   r.accept_slow = top.get<bool>("acceptSlow", false);
+  const auto kernels = top.get<std::string>("kernels", "fast");
+  if (kernels != "fast" && kernels != "reference") top.unknown("kernels", kernels, "fast or reference");
+  r.reference_kernels = kernels == "reference";
   r.compaction = head.get<bool>("compaction", true);
   r.head_rows = head.whole("rows", 2048, 1);
   r.seed = top.whole("seed", 0, 0);

@@ -40,6 +40,7 @@ struct Recipe {
   i64 evaluate_every = 0;
   i64 profile_at = 0;
   bool accept_slow = false;
+  bool reference_kernels = false;  // the plain kernels, to measure the fast ones against
   bool compaction = true;
   i64 head_rows = 2048;
   i64 seed = 0;

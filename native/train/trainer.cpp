@@ -51,7 +51,10 @@ Trainer::Trainer(const TrainOptions& options)
       layout_(make_layout(config_, prefix_)),
       device_(make_model_backend(
           options.device.empty() ? recipe_.device : options.device, config_, recipe_.accept_slow,
-          {.threads = options.threads, .profile = "", .precision = recipe_.precision})),
+          {.threads = options.threads,
+           .profile = "",
+           .reference = recipe_.reference_kernels ? "asked for by kernels: reference" : "",
+           .precision = recipe_.precision})),
       backend_(std::make_unique<ProfiledBackend>(*device_)) {
   if (!options.eval_plan.empty()) {
     eval_cache_.emplace(options.eval_cache.empty() ? options.cache : options.eval_cache);

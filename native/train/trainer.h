@@ -37,6 +37,14 @@ class Trainer {
   void run(CommandReader& commands);
   Json hello() const;     // the first event
   Json forecast() const;  // memory by part in bytes, steps
+  struct MeasureOptions {
+    double seconds = 3;  // begins no step after them, nor one that would likely end past twice as much
+    i64 passes = 0;      // rounds over the plan at most; 0: as many as there is time for
+  };
+  // Takes steps over the plan, round after round, to learn what they cost: nothing is learned or saved.
+  // {device, fixedShapes, recompute, kernels, steps: [a step event's fields]}, warm-up steps left out.
+  // Throws EngineError of allocation, and non_finite.
+  Json measure(const MeasureOptions& how);
 
  private:
   // The micro-batches of one step, with the memory that their sequences view.
@@ -87,6 +95,7 @@ class Trainer {
   void save_last(CommandReader& commands, const std::string& reason);
   bool checkpoint_due() const;
   void tell_of_gaps();
+  void warm_up();
   bool profile_due();
   void take_profiled_step();
   Json profile_report(i64 launches);
@@ -118,7 +127,8 @@ class Trainer {
   i64 kept_best_ = 0;                   // the best step that was saved; 0: none
   std::optional<EngineError> unsaved_;  // why the newest checkpoint was skipped
   Account account_;
-  Work measured_;  // the steps of the profile being taken
+  Work measured_;                      // the steps of the profile being taken
+  std::optional<Json> only_measured_;  // the step events of measure(), which trains nothing
   i64 first_step_ = 0, steps_here_ = 0;
   bool profile_next_ = false, profiled_ = false;
   Account::Clock::time_point started_, last_report_, last_save_, last_account_;

@@ -52,7 +52,7 @@ void Trainer::take_step() {
   }
   const double t = static_cast<double>(state_.step + 1);
   p.step = state_.step + 1;
-  p.learning_rate = recipe_.schedule.at(state_.step, total_steps_);
+  p.learning_rate = only_measured_ ? 0 : recipe_.schedule.at(state_.step, total_steps_);
   p.ticket = executor_->update({.lr = static_cast<float>(p.learning_rate),
                                 .bias1 = static_cast<float>(1.0 - std::pow(recipe_.optimizer.beta1, t)),
                                 .bias2 = static_cast<float>(1.0 - std::pow(recipe_.optimizer.beta2, t)),
@@ -92,6 +92,15 @@ void Trainer::report(size_t most_pending) {
                         {"flops", p.flops},
                         {"elapsedMs", elapsed_ms()},
                         {"atMs", now_ms()}};
+    if (only_measured_) {
+      if (!result.finite)
+        throw EngineError("non_finite",
+                          "step " + std::to_string(p.step) +
+                              " of the measurement: the loss or a gradient is NaN or infinite",
+                          "Check the model's weights: no step has changed them.");
+      only_measured_->push_back(event);
+      continue;
+    }
     if (!result.finite) {
       // Seen where it happened, although the step is not taken.
       emit(event);

@@ -39,9 +39,21 @@ describe('the preflight', { timeout: 120_000 }, () => {
     const { run } = await tesseraJson<{ run: RunSummary }>(shop, [
       'train',
       shop.recipe,
-      ...['--set', 'steps=1'],
+      ...['--set', 'packing.strategy=padded', '--set', 'gradAccumulation=2'],
     ]);
     const { run: detail } = await tesseraJson<{ run: RunDetail }>(shop, ['runs', 'show', run.id]);
+    // Steps are counted, not guessed; their time is forecast with an error, and both stand beside what came of it.
+    expect(detail.steps).toBe(detail.preflight?.steps);
+    expect(detail.plan.steps).toBe(detail.steps);
+    expect(detail.forecast?.seconds).toBeGreaterThan(0);
+    expect(detail.forecast?.errorSeconds).toBeGreaterThan(0);
+    expect(detail.forecast?.tookSeconds).toBeCloseTo(detail.activeMs / 1000);
+    const time = item(detail.preflight!, 'time');
+    expect(time?.message).toMatch(
+      /^[\d.]+ s ± [\d.]+ s \(\d+ %\) for the steps; from \d+ steps timed on cpu$/,
+    );
+    const again = await dryRun(shop, '--set', 'packing.strategy=padded', '--set', 'gradAccumulation=2');
+    expect(item(again, 'time')?.message).toMatch(/ and 1 run$/);
     expect(detail.preflight?.isolation?.ok).toBe(true);
     expect(detail.preflight?.numerics?.ok).toBe(true);
   });

@@ -40,6 +40,7 @@ TEST(Recipe, NamesTheFieldThatIsWrong) {
   refused({{"gradAccumulation", 0}}, "gradAccumulation");
   refused({{"steps", 1.5}}, "steps");
   refused({{"recompute", "P9"}}, "P9");
+  refused({{"kernels", "faster"}}, "faster");
   refused({{"optimizer", 3}}, "optimizer");
   EXPECT_EQ(parse_recipe(Json::object(), "r.json").grad_accumulation, 1);
 }
@@ -133,6 +134,47 @@ class World {
 void expect_same_checkpoint(const fs::path& a, const fs::path& b) {
   for (const char* name : {"model.safetensors", "optimizer.safetensors"})
     EXPECT_EQ(file_checksum(a / name), file_checksum(b / name)) << name;
+}
+
+TEST(Training, MeasuresThePlansStepsRoundAfterRoundAndKeepsNothing) {
+  World world({30, 12, 20, 28, 9, 17});
+  world.plan({0, 1, 2, 3, 4, 5}, {0, 0, 0, 0, 0, 0}, {30, 12, 20, 28, 9, 17}, {0, 1, 3, 6});
+  std::vector<std::string> rules;
+  for (const char* kernels : {"fast", "reference"}) {
+    world.recipe["kernels"] = kernels;
+    write_file(world.folder / "recipe.json", world.recipe.dump());
+    Trainer trainer({.recipe = world.folder / "recipe.json",
+                     .cache = world.folder / "cache",
+                     .plan = world.folder / "plan.safetensors",
+                     .model = world.folder / "model",
+                     .out = world.folder / "out"});
+    const Json measured = trainer.measure({.seconds = 60, .passes = 2});
+    EXPECT_FALSE(measured["fixedShapes"]);
+    std::vector<i64> positions;
+    for (const Json& step : measured["steps"]) {
+      positions.push_back(step["positions"]);
+      EXPECT_GT(step["milliseconds"].get<double>(), 0);
+      EXPECT_EQ(step["learningRate"], 0);
+    }
+    EXPECT_EQ(positions, (std::vector<i64>{30, 32, 54, 30, 32, 54}));
+    // Nothing is learned: the second round sees the weights of the first.
+    for (size_t n = 0; n < 3; ++n) EXPECT_EQ(measured["steps"][n]["loss"], measured["steps"][n + 3]["loss"]);
+    for (const Json& kernel : measured["kernels"])
+      if (kernel["operation"] == "gated_delta_rule") rules.push_back(kernel["forward"]);
+  }
+  EXPECT_EQ(rules, (std::vector<std::string>{"gdn_fwd_chunked_cpu", "gdn_fwd_recurrent_cpu"}));
+  EXPECT_FALSE(fs::exists(world.folder / "out"));
+}
+
+TEST(Training, AMeasurementEndsWithItsTime) {
+  World world;
+  write_file(world.folder / "recipe.json", world.recipe.dump());
+  Trainer trainer({.recipe = world.folder / "recipe.json",
+                   .cache = world.folder / "cache",
+                   .plan = world.folder / "plan.safetensors",
+                   .model = world.folder / "model",
+                   .out = world.folder / "out"});
+  EXPECT_EQ(trainer.measure({.seconds = 1e-9}).at("steps").size(), 2u);
 }
 
 TEST(Training, ResumesToTheBit) {

@@ -1,3 +1,5 @@
+import { secondsOf } from '../../contract/cost.ts';
+import { TesseraError } from '../../contract/errors.ts';
 import {
   overlongNames,
   strategyNames,
@@ -16,7 +18,8 @@ import {
 } from '../command.ts';
 
 type Placement = number | { example: number; start: number; length: number };
-type PackResult = PackingSummary & { placements?: Placement[][] };
+type Forecast = { seconds: number; errorSeconds: number };
+type PackResult = PackingSummary & { placements?: Placement[][]; forecast?: Forecast };
 
 const options = {
   lengths: {
@@ -36,6 +39,10 @@ const options = {
   ranks: { type: 'string', value: 'N', help: 'devices that share each step; default 1' },
   accumulate: { type: 'string', value: 'N', help: 'bins that a device computes in a step; default 1' },
   placements: { type: 'boolean', help: 'list what is in each bin' },
+  forecast: {
+    type: 'boolean',
+    help: 'how long training takes here; steps are timed first where that is not known',
+  },
 } satisfies Options;
 
 export const command = defineCommand({
@@ -73,6 +80,8 @@ function packer({ positionals, options, core, progress }: Invocation<typeof comm
     ranks: wholeNumber('ranks', options.ranks ?? '1'),
     gradAccumulation: wholeNumber('accumulate', options.accumulate ?? '1'),
   };
+  if (options.forecast && dataset === undefined)
+    throw usage('--forecast needs a dataset', 'Lengths alone say nothing of a model.');
   if (options.lengths !== undefined) {
     const lengths = readLengths(options.lengths);
     return (budget, strategy) => {
@@ -88,8 +97,17 @@ function packer({ positionals, options, core, progress }: Invocation<typeof comm
     };
     const result = await (await core()).call('packing:plan', request, { onProgress: progress.update });
     const { summary, layout, lengths } = result;
-    return layout && lengths ? withPlacements(summary, layout, lengths) : summary;
+    const packed = layout && lengths ? withPlacements(summary, layout, lengths) : summary;
+    return options.forecast ? { ...packed, forecast: await forecastOf(dataset ?? '', summary) } : packed;
   };
+
+  async function forecastOf(id: string, summary: PackingSummary): Promise<Forecast> {
+    const question = { dataset: id, budget: summary.budget, gradAccumulation: common.gradAccumulation };
+    const call = { onProgress: progress.update };
+    const { cost, why } = await (await core()).call('packing:cost', { ...question, measure: true }, call);
+    if (cost === undefined) throw new TesseraError('notMeasured', why ?? 'no step could be timed');
+    return secondsOf(cost, summary);
+  }
 }
 
 /** An example that stands whole in its bin is its index alone. */
@@ -132,11 +150,17 @@ function table(plans: PackResult[]): string {
     `${((plan.tokens / plan.positions) * 100).toFixed(2)} %`,
     plan.orderBias.withinBins.toFixed(2),
     plan.orderBias.betweenBins.toFixed(2),
+    ...(plan.forecast ? [forecastCell(plan.forecast)] : []),
   ]);
   const head = ['strategy', 'budget', 'bins', 'steps', 'fill', 'real', 'bias within', 'between'];
+  if (plans.some(({ forecast }) => forecast)) head.push('forecast');
   const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => (row[i] ?? '').length)));
   const lines = [head, ...rows].map((row) => row.map((cell, i) => cell.padStart(widths[i] ?? 0)).join('  '));
   return [...lines, ...plans.slice(0, 1).map(losses), ...plans.map(meaning)].join('\n');
+}
+
+function forecastCell({ seconds, errorSeconds }: Forecast): string {
+  return `${seconds.toFixed(1)} s ± ${errorSeconds.toFixed(1)} s`;
 }
 
 function losses({ examples, tokens, dropped, truncated }: PackResult): string {

@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
 import { defineCommand } from '../command.ts';
-import { runText } from '../runText.ts';
+import { forecastText, runText } from '../runText.ts';
 
 export const command = defineCommand({
   summary: 'Show a run: recipe, results, events',
@@ -11,6 +11,7 @@ export const command = defineCommand({
   text: ({ run }) =>
     [
       runText({ run }),
+      ...(run.forecast === undefined ? [] : [`time           ${forecastText(run.forecast)}`]),
       `device         ${run.device ?? '–'}`,
       `folder         ${run.folder}`,
       ...(run.tags.length > 0 ? [`tags           ${run.tags.join(', ')}`] : []),

@@ -1,69 +1,119 @@
+import { secondsOf, type Costs, type Load } from '../../contract/cost.ts';
+import { fitNonNegative, predict } from './fitCosts.ts';
 import type { Plan } from './plan.ts';
 
-/** One measured step of an engine: bins, positions and milliseconds over all of its micro-batches. */
-export interface MeasuredStep {
-  bins: number;
-  positions: number;
+/** One measured step of an engine. */
+export interface MeasuredStep extends Omit<Load, 'ranks' | 'steps'> {
+  milliseconds: number;
+  /** Steps of one shape have one number: the spread between them is the machine's, not the model's. */
+  shape: number;
+}
+
+/** What a whole run took, beside what it asked for. */
+export interface MeasuredRun {
+  load: Load;
   milliseconds: number;
 }
 
-/** What a step costs on one device with one set of kernels, learnt from measured steps. */
-export interface CostModel {
-  millisecondsPerBin: number;
-  millisecondsPerPosition: number;
-  /** Typical relative deviation of a whole run's forecast: the slow drift of a machine, which no average removes. */
-  relativeError: number;
-  measuredSteps: number;
+export interface CalibrationOptions {
+  /** Every bin is computed as long as the longest: a bin's cost does not depend on its positions. */
+  fixedShapes: boolean;
+  /** Steps of differing numbers of bins were measured, so that a step costs apart from its bins. */
+  accumulates: boolean;
+  /** Share of the time in which other programs waited for the processor meanwhile, 0 … 1; default 0. */
+  contention?: number;
 }
 
-export interface Forecast {
-  steps: number;
-  tokens: number;
-  /** Tokens ÷ (bins × budget). */
-  fill: number;
-  /** Absent where nothing was measured yet. */
-  seconds?: number;
-  errorSeconds?: number;
-}
+/** Nine in ten of what is normally distributed lie within so many standard deviations. */
+const nineInTen = 1.65;
+/** What a few seconds cannot show of how a machine's speed wanders, one standard deviation: fans, clocks, neighbours. */
+const unseenDrift = { shared: 0.05, device: 0.02 };
+/** A forecast from fewer shapes than the model has terms extrapolates. */
+const fewestShapes = 4;
+const extrapolation = 0.2;
+
+const terms = ['steps', 'bins', 'positions', 'tokens', 'squares'] as const;
+type Term = (typeof terms)[number];
 
 /**
- * Fits milliseconds = bins × a + positions × b by least squares, neither negative. The first step of a run warms up
- * caches and is left out. Without two steps of differing shape all cost is laid on the positions.
- * Returns undefined where nothing usable was measured.
+ * milliseconds = steps × a + bins × b + positions × c + tokens × d + squares × e, each factor at least 0, fitted to the
+ * mean of each measured shape. Tokens cost apart from positions because padding passes no head; squares are attention.
+ * The error stated joins what the fit misses of a shape left out, the spread between rounds of the same steps, and the
+ * drift that a short measurement cannot see. Returns undefined where nothing usable was measured.
  */
-export function calibrate(measured: readonly MeasuredStep[]): CostModel | undefined {
-  const steps = (measured.length > 3 ? measured.slice(1) : measured).filter(
-    ({ positions, milliseconds }) => positions > 0 && milliseconds > 0,
-  );
+export function calibrate(measured: readonly MeasuredStep[], options: CalibrationOptions): Costs | undefined {
+  const steps = measured.filter(({ positions, milliseconds }) => positions > 0 && milliseconds > 0);
   if (steps.length === 0) return undefined;
-  const total = (f: (step: MeasuredStep) => number) => steps.reduce((sum, step) => sum + f(step), 0);
-  const [bb, bp, pp] = [
-    total((s) => s.bins ** 2),
-    total((s) => s.bins * s.positions),
-    total((s) => s.positions ** 2),
+  const used = termsOf(options);
+  const shapes = [...Map.groupBy(steps, ({ shape }) => shape).values()].map((group) => ({
+    row: used.map((term) => (term === 'steps' ? 1 : (group[0]?.[term] ?? 0))),
+    milliseconds: mean(group.map(({ milliseconds }) => milliseconds)),
+  }));
+  const { factors } = fitShapes(shapes);
+  const factor = (term: Term) => (used.includes(term) ? (factors[used.indexOf(term)] ?? 0) : 0);
+  const drift = options.fixedShapes ? unseenDrift.device : unseenDrift.shared;
+  const deviations = [
+    missed(shapes),
+    spread(steps),
+    drift,
+    0.3 * (options.contention ?? 0),
+    shapes.length < fewestShapes ? extrapolation : 0,
   ];
-  const [bm, pm] = [total((s) => s.bins * s.milliseconds), total((s) => s.positions * s.milliseconds)];
-  const determinant = bb * pp - bp * bp;
-  let perBin = determinant > 1e-9 * bb * pp ? (bm * pp - pm * bp) / determinant : 0;
-  let perPosition = (pm - perBin * bp) / pp;
-  if (perBin < 0) [perBin, perPosition] = [0, pm / pp];
-  if (perPosition < 0) [perBin, perPosition] = [bm / bb, 0];
   return {
-    millisecondsPerBin: perBin,
-    millisecondsPerPosition: perPosition,
-    relativeError: drift(steps, (s) => s.bins * perBin + s.positions * perPosition),
+    millisecondsPerStep: factor('steps'),
+    millisecondsPerBin: factor('bins'),
+    millisecondsPerPosition: factor('positions'),
+    millisecondsPerToken: factor('tokens'),
+    millisecondsPerSquare: factor('squares'),
+    relativeError: nineInTen * Math.hypot(...deviations),
     measuredSteps: steps.length,
+    runs: 0,
   };
 }
 
-/** Steps, tokens, fill and, with a cost model, the time of a plan (per rank: ranks work side by side). */
-export function forecast(plan: Plan, model?: CostModel): Forecast {
-  const counts = { steps: plan.steps, tokens: plan.tokens, fill: fill(plan) };
-  if (!model) return counts;
-  const milliseconds =
-    (plan.bins * model.millisecondsPerBin + plan.positionsTotal * model.millisecondsPerPosition) / plan.ranks;
-  const seconds = milliseconds / 1000;
-  return { ...counts, seconds, errorSeconds: seconds * model.relativeError };
+/**
+ * What runs of the same kind say about a calibration, the newest first: how the terms relate stays, how fast the machine
+ * is comes from the runs, the newer the heavier, and from several of them how far one strays from the next.
+ */
+export function confirm(costs: Costs, runs: readonly MeasuredRun[]): Costs {
+  const logs = runs.map(({ load, milliseconds }) =>
+    Math.log(milliseconds / (secondsOf(costs, load).seconds * 1000)),
+  );
+  if (logs.length === 0 || !logs.every(Number.isFinite)) return costs;
+  const weights = logs.map((_, age) => 0.7 ** age);
+  const weighted = (values: number[]) =>
+    values.reduce((sum, value, i) => sum + value * (weights[i] ?? 0), 0) / weights.reduce((a, b) => a + b);
+  const center = weighted(logs);
+  const scale = Math.exp(center);
+  const strays = Math.sqrt(
+    weighted(logs.map((log) => (log - center) ** 2)) * (logs.length / (logs.length - 1)),
+  );
+  // A single run says nothing of the next one's deviation. What it deviates from the measurement does.
+  const seen = logs.length > 1 ? strays : Math.abs(center) / 2;
+  const { relativeError } = costs;
+  const own = relativeError / nineInTen / Math.sqrt(logs.length);
+  return {
+    ...costs,
+    millisecondsPerStep: costs.millisecondsPerStep * scale,
+    millisecondsPerBin: costs.millisecondsPerBin * scale,
+    millisecondsPerPosition: costs.millisecondsPerPosition * scale,
+    millisecondsPerToken: costs.millisecondsPerToken * scale,
+    millisecondsPerSquare: costs.millisecondsPerSquare * scale,
+    relativeError: nineInTen * Math.hypot(own, seen),
+    runs: logs.length,
+  };
+}
+
+/** What a plan asks of an engine. */
+export function loadOf(plan: Plan): Required<Load> {
+  const { steps, bins, tokens, ranks, positionsTotal: positions } = plan;
+  return { steps, bins, positions, tokens, ranks, squares: sumOfSquares(plan.positions ?? plan.length) };
+}
+
+export function sumOfSquares(values: Int32Array): number {
+  let sum = 0;
+  for (const value of values) sum += value * value;
+  return sum;
 }
 
 /** Share of the bins' positions that hold tokens. */
@@ -71,15 +121,49 @@ export function fill({ tokens, bins, budget }: Pick<Plan, 'tokens' | 'bins' | 'b
   return tokens / (bins * budget);
 }
 
-// Errors of single steps average out over a run, drifts do not: compare sums over tenths of what was measured.
-function drift(steps: readonly MeasuredStep[], predict: (step: MeasuredStep) => number): number {
-  const size = Math.max(1, Math.ceil(steps.length / 10));
+function termsOf({ fixedShapes, accumulates }: CalibrationOptions): Term[] {
+  // With one bin a step the two cannot be told apart, and need not be.
+  return terms.filter((term) => (term !== 'steps' || accumulates) && (term !== 'positions' || !fixedShapes));
+}
+
+interface Shape {
+  row: number[];
+  milliseconds: number;
+}
+
+function fitShapes(shapes: readonly Shape[]) {
+  return fitNonNegative(
+    shapes.map(({ row }) => row),
+    shapes.map(({ milliseconds }) => milliseconds),
+  );
+}
+
+/** How far the fit of all other shapes misses each one, weighted by its milliseconds, as a run's time is. */
+function missed(shapes: readonly Shape[]): number {
+  if (shapes.length < 3) return 0;
   let squares = 0;
-  let groups = 0;
-  for (let from = 0; from < steps.length; from += size, groups++) {
-    const group = steps.slice(from, from + size);
-    const took = group.reduce((sum, step) => sum + step.milliseconds, 0);
-    squares += (group.reduce((sum, step) => sum + predict(step), 0) / took - 1) ** 2;
+  let total = 0;
+  shapes.forEach(({ row, milliseconds }, left) => {
+    const { factors } = fitShapes(shapes.filter((_, i) => i !== left));
+    squares += (predict(row, factors) - milliseconds) ** 2;
+    total += milliseconds ** 2;
+  });
+  return Math.sqrt(squares / total);
+}
+
+/** One standard deviation between steps of one shape, relative; the fewer were repeated, the wider it is taken. */
+function spread(steps: readonly MeasuredStep[]): number {
+  let squares = 0;
+  let degrees = 0;
+  for (const group of Map.groupBy(steps, ({ shape }) => shape).values()) {
+    const center = mean(group.map(({ milliseconds }) => milliseconds));
+    for (const { milliseconds } of group) squares += (milliseconds / center - 1) ** 2;
+    degrees += group.length - 1;
   }
-  return groups > 1 ? Math.sqrt(squares / (groups - 1)) : 0.25;
+  if (degrees === 0) return 0.1;
+  return Math.sqrt(squares / degrees) * (1 + 1 / degrees);
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

@@ -6,7 +6,11 @@ import { packedExamples } from './packedExamples.ts';
 import type { PackingOptions } from './plan.ts';
 import { packAndSummarise } from './summary.ts';
 
-export function packingHandlers(datasets: Datasets): Handlers<typeof packingChannels> {
+type Channels = typeof packingChannels;
+/** The runs know what training costs. */
+type CostOf = Handlers<Channels>['packing:cost'];
+
+export function packingHandlers(datasets: Datasets, costOf: CostOf): Handlers<Channels> {
   return {
     'packing:examples': async ({ dataset }, call) => {
       const lease = await datasets.tokens(dataset, {}, call);
@@ -16,6 +20,7 @@ export function packingHandlers(datasets: Datasets): Handlers<typeof packingChan
         lease.release();
       }
     },
+    'packing:cost': costOf,
     'packing:plan': async ({ source, options, withLayout }, call) => {
       const examples = 'lengths' in source ? source : await examplesOfDataset(datasets, source.dataset, call);
       const { overlong, ...rest } = options;

@@ -1,5 +1,5 @@
 import type { PackingSummary } from '../../contract/packing.ts';
-import { fill } from './forecast.ts';
+import { fill, loadOf } from './forecast.ts';
 import { orderBias } from './orderBias.ts';
 import { planPacking, type PackingOptions, type Plan } from './plan.ts';
 import type { Examples } from './pieces.ts';
@@ -16,6 +16,7 @@ export function packAndSummarise(input: Examples & PackingOptions): { plan: Plan
     summary: {
       ...{ strategy, budget, epochs, ranks, examples, bins, steps, tokens },
       positions: plan.positionsTotal,
+      squares: loadOf(plan).squares,
       fill: fill(plan),
       seconds,
       orderBias: { ...orderBias(plan), meaning: STRATEGIES[strategy].meaning },

@@ -3,6 +3,7 @@ import {
   preflight,
   runHashes,
   runPlan,
+  type Preflight,
   type RunDetail,
   type RunNote,
   type RunSample,
@@ -59,6 +60,7 @@ export interface RunParts {
 }
 
 export function describe(row: RunListRow, { events, evaluations, timeNotes, samples }: RunParts): RunDetail {
+  const known = row.preflight === null ? undefined : preflight.parse(JSON.parse(row.preflight));
   return {
     ...summarise(row),
     recipe: JSON.parse(row.recipe) as Record<string, unknown>,
@@ -66,7 +68,7 @@ export function describe(row: RunListRow, { events, evaluations, timeNotes, samp
     plan: runPlan.parse(JSON.parse(row.plan)),
     ...(row.codeVersion !== null && { codeVersion: row.codeVersion }),
     kernels: JSON.parse(row.kernels ?? '[]') as Record<string, unknown>[],
-    ...(row.preflight !== null && { preflight: preflight.parse(JSON.parse(row.preflight)) }),
+    ...(known !== undefined && { preflight: known, ...forecastOf(row, known) }),
     events: events.map(({ atMs, step, kind, data }) => ({
       atMs,
       ...(step !== null && { step }),
@@ -85,4 +87,9 @@ export function describe(row: RunListRow, { events, evaluations, timeNotes, samp
     timeNotes,
     samples,
   };
+}
+
+function forecastOf(row: RunListRow, { seconds, errorSeconds = 0 }: Preflight): Pick<RunDetail, 'forecast'> {
+  if (seconds === undefined || row.status !== 'completed') return {};
+  return { forecast: { seconds, errorSeconds, tookSeconds: row.activeMs / 1000 } };
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { TesseraError } from '../../contract/errors.ts';
 import type { Recipe } from '../../contract/recipe.ts';
 import type { RunPlan } from '../../contract/runs.ts';
-import { fill } from '../packing/forecast.ts';
+import { fill, loadOf } from '../packing/forecast.ts';
 import { planPacking, type PackingOptions, type Plan } from '../packing/plan.ts';
 import { Random } from '../random.ts';
 
@@ -58,6 +58,7 @@ export function planRun(recipe: Recipe, source: TokenSource, options: PlanOption
     examples: trained.length,
     evalExamples: heldOut.length,
     positions: positionsTotal,
+    squares: loadOf(train).squares,
     fill: fill(train),
     dropped: { overlong: dropped.overlong, nothingToLearn: dropped.nothingToLearn },
   };

@@ -1,9 +1,11 @@
 import { existsSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { secondsOf, type CostModel } from '../../contract/cost.ts';
 import { toErrorBody } from '../../contract/errors.ts';
 import type { Recipe } from '../../contract/recipe.ts';
 import type { Preflight, PreflightItem } from '../../contract/runs.ts';
+import { loadOf } from '../packing/forecast.ts';
 import type { Machine } from '../engine/machine.ts';
 import { availableMemory } from '../system/doctor.ts';
 import type { PlannedRun } from './planRun.ts';
@@ -19,21 +21,22 @@ export interface PreflightFacts {
   memory: Record<string, number> | Error;
   /** What the engine proves of itself; absent where it was not asked, because the run stops before it. */
   proofs: Proofs | Error | undefined;
-  /** From earlier runs of this model on this device. */
-  secondsPerPosition: number | undefined;
   /** What a checkpoint takes, from the engine that would write it. */
   checkpointBytes: number | undefined;
+  /** What training costs, or why that is not known; absent where the run stops before it was asked. */
+  cost: CostModel | Error | undefined;
   folder: string;
 }
 
 /** One item a question; `stop` where the run cannot start. */
 export function judge(facts: PreflightFacts): Preflight {
-  const { plan, memory, proofs, secondsPerPosition } = facts;
+  const { plan, memory, proofs } = facts;
   const items = [
     dataItem(facts),
     stepsItem(facts),
     heldOutItem(facts),
     memoryItem(facts),
+    ...timeItems(facts),
     kernelsItem(facts),
     ...proofItems(facts),
     diskItem(facts),
@@ -45,8 +48,7 @@ export function judge(facts: PreflightFacts): Preflight {
     steps: known?.summary.steps ?? 0,
     memory: memory instanceof Error ? {} : memory,
     ...(proofs !== undefined && !(proofs instanceof Error) && proofs),
-    ...(secondsPerPosition !== undefined &&
-      known !== undefined && { seconds: secondsPerPosition * known.summary.positions }),
+    ...forecastOf(facts),
   };
 }
 
@@ -113,6 +115,29 @@ function memoryItem({ memory, machine, device }: PreflightFacts): PreflightItem 
     message,
     hint: 'Lower packing.budget, or choose recompute: P1 or optimizer.mode: bf16sr.',
   };
+}
+
+function forecastOf({ plan, cost }: PreflightFacts) {
+  if (plan instanceof Error || cost === undefined || cost instanceof Error) return undefined;
+  return secondsOf(cost, loadOf(plan.train));
+}
+
+function timeItems(facts: PreflightFacts): PreflightItem[] {
+  const { plan, cost } = facts;
+  const name = 'time';
+  if (plan instanceof Error || cost === undefined) return [];
+  if (cost instanceof Error) {
+    const { message, hint } = toErrorBody(cost);
+    return [{ name, status: 'warn', message: `not known: ${message}`, ...(hint !== undefined && { hint }) }];
+  }
+  const { seconds, errorSeconds } = secondsOf(cost, loadOf(plan.train));
+  const { epochs } = plan.train;
+  const each = epochs > 1 ? `, ${duration(seconds / epochs)} an epoch` : '';
+  const share = Math.round((100 * errorSeconds) / seconds);
+  const from = `${count(cost.measuredSteps)} steps timed on ${cost.device}`;
+  const runs = cost.runs === 0 ? '' : ` and ${count(cost.runs)} ${cost.runs === 1 ? 'run' : 'runs'}`;
+  const message = `${duration(seconds)} ± ${duration(errorSeconds)} (${share} %) for the steps${each}; from ${from}${runs}`;
+  return [{ name, status: 'pass', message }];
 }
 
 function kernelsItem({ machine, device, recipe }: PreflightFacts): PreflightItem {
@@ -210,4 +235,11 @@ function gib(bytes: number): string {
 
 function count(value: number): string {
   return value.toLocaleString('en-US');
+}
+
+function duration(seconds: number): string {
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 120) return `${seconds.toFixed(0)} s`;
+  if (seconds < 7200) return `${(seconds / 60).toFixed(0)} min`;
+  return `${(seconds / 3600).toFixed(1)} h`;
 }

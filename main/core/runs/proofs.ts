@@ -35,7 +35,7 @@ export class ProofDesk {
     const { folder, model, cache, recompute } = inputs;
     // Several devices run the same kernels: the first answers for all.
     const device = inputs.device.split(',')[0] ?? inputs.device;
-    const key = [stamp(engineBinary()), modelStamp(model), inputs.planHash, device, recompute].join();
+    const key = [fileStamp(engineBinary()), modelStamp(model), inputs.planHash, device, recompute].join();
     const found = this.known.get(key);
     if (found !== undefined) return found;
     const args = ['verify', '--isolation', '--numerics', '--model', model, '--cache', cache];
@@ -49,7 +49,8 @@ export class ProofDesk {
 
 const mostKnown = 64;
 
-function stamp(path: string): string {
+/** Path, age and size of a file. */
+export function fileStamp(path: string): string {
   const { mtimeMs, size } = statSync(path);
   return `${path} ${String(mtimeMs)} ${String(size)}`;
 }
@@ -61,7 +62,7 @@ export function modelStamp(model: string): string {
     .update(
       files
         .sort()
-        .map((name) => stamp(join(model, name)))
+        .map((name) => fileStamp(join(model, name)))
         .join('\n'),
     )
     .digest('hex');

@@ -65,7 +65,8 @@ function tokenOptions({ template, supervise }: Recipe): TokenOptions {
   };
 }
 
-function readSource(folder: string): TokenSource {
+/** A finished token cache, as planning sees it. */
+export function readSource(folder: string): TokenSource {
   const cache = new TokenCache(folder);
   try {
     const lengths = cache.lengths();

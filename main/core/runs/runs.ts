@@ -3,18 +3,27 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { accountQueries, type AccountQueries } from '../../../db/queries/accounts.ts';
+import { calibrationQueries } from '../../../db/queries/calibrations.ts';
 import { noteQueries, type NoteQueries } from '../../../db/queries/runNotes.ts';
 import { runQueries, type RunListRow, type RunQueries, type SummaryRow } from '../../../db/queries/runs.ts';
 import { telemetryQueries } from '../../../db/queries/telemetry.ts';
 import { seriesQueries, type SeriesQueries } from '../../../db/queries/series.ts';
+import type { CostModel } from '../../contract/cost.ts';
 import type { CallContext } from '../../contract/channel.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import type { Recipe } from '../../contract/recipe.ts';
-import type { CheckpointChoice, Preflight, RunDetail, RunFigures } from '../../contract/runs.ts';
+import {
+  runPlan,
+  type CheckpointChoice,
+  type Preflight,
+  type RunDetail,
+  type RunFigures,
+} from '../../contract/runs.ts';
 import type { CoreContext } from '../context.ts';
 import { version } from '../version.ts';
 import type { Datasets } from '../datasets/datasets.ts';
 import { chooseDevice, numRanks, readMachine } from '../engine/machine.ts';
+import { CalibrationDesk } from './calibration.ts';
 import { chooseCheckpoint } from './checkpoints.ts';
 import { sweepDeleted } from './deletion.ts';
 import { hashModel } from './hashModel.ts';
@@ -22,8 +31,8 @@ import { forecastRun, type EngineForecast } from './memory.ts';
 import { planRun, type PlannedRun, type PlanOptions } from './planRun.ts';
 import { judge } from './preflight.ts';
 import { ProofDesk, type Proofs } from './proofs.ts';
-import { hashRecipe } from './recipe.ts';
-import { openRunData } from './runData.ts';
+import { checkRecipe, hashRecipe } from './recipe.ts';
+import { openRunData, readSource } from './runData.ts';
 import { gpuTotals } from '../telemetry/readTelemetry.ts';
 import { writeRunFolder } from './runFolder.ts';
 import { compileSearch, prepareSearch } from './search/compile.ts';
@@ -41,6 +50,18 @@ interface PrepareOptions {
   isBenchmark?: boolean;
 }
 
+/** Whose steps are to be known. */
+export interface CostQuestion {
+  /** An imported dataset's id. */
+  dataset: string;
+  budget: number;
+  gradAccumulation: number;
+  measure: boolean;
+}
+
+/** Asked for by itself, a measurement may take longer than before a run. */
+const explicitSeconds = 8;
+
 /** The runs of a home: preparing, starting and finding them. */
 export class Runs {
   readonly queries: RunQueries;
@@ -50,6 +71,9 @@ export class Runs {
   readonly supervisor: RunSupervisor;
   private readonly context: CoreContext;
   private readonly datasets: Datasets;
+  readonly calibrations: CalibrationDesk;
+  /** What is being measured that nothing may disturb. */
+  private measuring: string | undefined;
   private readonly proofs = new ProofDesk();
 
   constructor(context: CoreContext, datasets: Datasets) {
@@ -59,6 +83,7 @@ export class Runs {
     this.series = seriesQueries(context.db);
     this.accounts = accountQueries(context.db);
     this.notes = noteQueries(context.db);
+    this.calibrations = new CalibrationDesk(calibrationQueries(context.db));
     prepareSearch(context.db);
     this.supervisor = new RunSupervisor({
       notes: this.notes,
@@ -68,6 +93,12 @@ export class Runs {
       log: context.log,
       work: context.work,
       openData: (recipe) => openRunData(datasets, recipe, backgroundCall),
+      onCompleted: ({ device, plan, activeMs }, recipe) => {
+        const { steps, bins, positions, tokens, squares } = runPlan.parse(JSON.parse(plan));
+        if (device === null || squares === undefined) return;
+        const load = { steps, bins, positions, tokens, squares, ranks: numRanks(device) };
+        this.calibrations.learn(recipe, device, load, activeMs);
+      },
     });
     context.onClose(() => this.supervisor.close());
     // Windows may have read the history before its runs were accounted for.
@@ -225,6 +256,7 @@ export class Runs {
     const plan = await orError(this.plan(recipe, { ranks: numRanks(device), maxExamples }, call));
     let engine: EngineForecast | Error = new Error('unknown without the data');
     let proofs: Proofs | Error | undefined;
+    let cost: CostModel | Error | undefined;
     if (!(plan instanceof Error)) {
       writeRunFolder(folder, recipe, device, plan);
       const cache = plan.source.folder;
@@ -237,16 +269,82 @@ export class Runs {
         const { recompute } = engine;
         const asked = { ...inputs, device, recompute, planHash: plan.planHash };
         proofs = await orError(this.proofs.prove(asked, call.signal));
+        cost = await orError(this.costOf({ recipe, device, plan }, call));
       }
     }
     const preflight = judge({
-      ...{ recipe, machine, device, plan, proofs },
+      ...{ recipe, machine, device, plan, proofs, cost },
       memory: engine instanceof Error ? engine : engine.memory,
       checkpointBytes: engine instanceof Error ? undefined : engine.checkpointBytes,
       folder: this.context.home.runs,
-      secondsPerPosition: this.queries.secondsPerPosition(recipe.model, device),
     });
     return { id, folder, device, plan, preflight, discard };
+  }
+
+  /**
+   * What training costs: known, or measured first where `seconds` are given for it.
+   * @throws {TesseraError} `runTraining`, `notMeasured`, and what keeps the engine from running steps
+   */
+  async costOf(
+    what: { recipe: Recipe; device: string; plan: PlannedRun },
+    call: CallContext,
+    seconds = 4,
+  ): Promise<CostModel> {
+    const known = this.calibrations.find(what.recipe, what.device);
+    if (known !== undefined) return known;
+    const release = this.holdForMeasuring();
+    try {
+      call.progress({ what: 'time of a step', done: 0 });
+      const measured = await this.calibrations.measure(what, seconds, call.signal);
+      if (measured !== undefined) return measured;
+      throw new TesseraError('notMeasured', 'the engine took no step', 'Look into the log of this program.');
+    } finally {
+      release();
+    }
+  }
+
+  /** What training costs with a dataset's own model on this machine's best device. */
+  async costOfDataset(
+    { dataset, budget, gradAccumulation, measure }: CostQuestion,
+    call: CallContext,
+  ): Promise<{ cost?: CostModel; why?: string }> {
+    const device = chooseDevice(await readMachine(), 'auto');
+    const { dir, manifest, release } = await this.datasets.tokens(dataset, {}, call);
+    try {
+      const { model } = manifest;
+      const options = { device, gradAccumulation, packing: { budget }, acceptSlow: true };
+      const recipe = checkRecipe({ model, dataset, ...options });
+      const known = this.calibrations.find(recipe, device);
+      if (known !== undefined) return { cost: known };
+      if (!measure) return { why: 'No step was timed yet with this model and budget on this device.' };
+      const plan = planRun(recipe, readSource(dir), { ranks: numRanks(device) });
+      return { cost: await this.costOf({ recipe, device, plan }, call, explicitSeconds) };
+    } finally {
+      release();
+    }
+  }
+
+  /**
+   * Keeps runs from starting, and with `what` other measurements too.
+   * @throws {TesseraError} `runTraining`, `measuring`: it would be measured along
+   */
+  holdForMeasuring(what?: string): () => void {
+    if (this.measuring !== undefined)
+      throw new TesseraError('measuring', this.measuring, 'Ask again when it is done.');
+    const id = this.supervisor.trainingRun;
+    if (!this.supervisor.isTraining) {
+      const release = this.supervisor.hold();
+      this.measuring = what;
+      return () => {
+        if (what !== undefined) this.measuring = undefined;
+        release();
+      };
+    }
+    throw new TesseraError(
+      'runTraining',
+      `run ${this.queries.get(id ?? '')?.name ?? ''} trains, and steps timed beside it would be too slow`,
+      'Ask again when it has ended.',
+    );
   }
 
   private async plan(recipe: Recipe, options: PlanOptions, call: CallContext): Promise<PlannedRun> {

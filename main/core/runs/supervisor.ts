@@ -16,6 +16,8 @@ interface SupervisorParts extends Omit<RunStores, 'publish'> {
   work: Work;
   /** Finds the tokens that a run reads, or makes them again. */
   openData: (recipe: Recipe) => Promise<RunData>;
+  /** A run has completed. */
+  onCompleted: (row: RunListRow, recipe: Recipe) => void;
 }
 
 /** Trains queued runs one after the other, and takes commands for the one that trains. */
@@ -24,14 +26,17 @@ export class RunSupervisor {
   private readonly stores: RunStores;
   private readonly work: Work;
   private readonly openData: (recipe: Recipe) => Promise<RunData>;
+  private readonly onCompleted: SupervisorParts['onCompleted'];
   private readonly queue: string[] = [];
   private active: ActiveRun | undefined;
   private starting = false;
   private isClosing = false;
+  private numHolds = 0;
 
-  constructor({ runs, series, accounts, notes, log, work, openData }: SupervisorParts) {
+  constructor({ runs, series, accounts, notes, log, work, openData, onCompleted }: SupervisorParts) {
     this.work = work;
     this.openData = openData;
+    this.onCompleted = onCompleted;
     this.stores = {
       ...{ runs, series, accounts, notes, log },
       publish: (update) => {
@@ -43,6 +48,23 @@ export class RunSupervisor {
   /** The run that an engine works on now. */
   get trainingRun(): string | undefined {
     return this.active?.id;
+  }
+
+  /** Whether an engine works or is about to. */
+  get isTraining(): boolean {
+    return this.starting || this.active !== undefined;
+  }
+
+  /** While something is measured that a run would disturb, runs wait in the queue. Returns what lets them go on. */
+  hold(): () => void {
+    this.numHolds += 1;
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.numHolds -= 1;
+      this.startNext();
+    };
   }
 
   enqueue(id: string): void {
@@ -93,7 +115,7 @@ export class RunSupervisor {
   }
 
   private startNext(): void {
-    if (this.starting || this.active !== undefined || this.isClosing) return;
+    if (this.starting || this.active !== undefined || this.isClosing || this.numHolds > 0) return;
     const id = this.queue.shift();
     const row = id === undefined ? undefined : this.stores.runs.get(id);
     if (row === undefined) return;
@@ -137,6 +159,8 @@ export class RunSupervisor {
       this.active = new ActiveRun(row, inputs, this.stores, publish, samples);
       this.publishRun(row.id);
       await this.active.ended;
+      const ended = this.stores.runs.get(row.id);
+      if (ended?.status === 'completed') this.onCompleted(ended, recipe);
     } finally {
       data.release();
       // What a benchmark trained is of no use; its measurements are in the history.

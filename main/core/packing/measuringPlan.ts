@@ -1,0 +1,121 @@
+import { Random } from '../random.ts';
+import type { MeasuredStep } from './forecast.ts';
+import { sumOfSquares } from './forecast.ts';
+import type { Plan } from './plan.ts';
+
+/** A plan of steps that differ in all that a step's cost depends on, the smallest first. */
+export interface MeasuringPlan extends Pick<Plan, 'example' | 'start' | 'length' | 'binOffsets'> {
+  positions: Int32Array;
+  budget: number;
+  strategy: string;
+  seed: number;
+  /** Of each bin, what a step of it alone is made of. */
+  shapes: Omit<MeasuredStep, 'milliseconds'>[];
+  /** Bins of a step, as the engine is to take them. */
+  gradAccumulation: number;
+}
+
+/** Placements looked at: enough for every length that there is. */
+const mostPlacements = 4096;
+
+/**
+ * Steps to time, made of a plan's own placements: full bins of short, of long and of mixed examples, emptier ones, one
+ * example alone, and bins with padding. With `accumulates` two bins make a step and the last one is alone, so that what
+ * an update costs shows beside what a bin costs.
+ */
+export function measuringPlan(plan: Plan, accumulates: boolean): MeasuringPlan {
+  const { budget } = plan;
+  const count = Math.min(plan.length.length, mostPlacements);
+  const mixed = new Random(plan.seed, 0x6d65_6173).shuffle(Int32Array.from({ length: count }, (_, i) => i));
+  const sorted = mixed.slice().sort((a, b) => (plan.length[a] ?? 0) - (plan.length[b] ?? 0));
+  const take = (order: Int32Array, room: number, pads = false) => takeUntil(plan.length, order, room, pads);
+  const longest = sorted.slice().reverse();
+  const bins = [
+    take(mixed, budget / 8),
+    take(sorted.subarray(count >> 2), budget / 4),
+    take(mixed, budget / 3, true),
+    take(longest.subarray(0, 1), budget),
+    take(mixed.slice().reverse(), budget / 2),
+    take(mixed, (budget * 3) / 4, true),
+    take(longest, (budget * 3) / 4),
+    take(mixed, budget),
+  ].filter(({ items }) => items.length > 0);
+  const inOrder = accumulates ? pairs(bins) : unlike(bins);
+  return assemble(plan, inOrder, accumulates ? 2 : 1);
+}
+
+interface Bin {
+  items: number[];
+  /** Every item is computed as long as the longest. */
+  pads: boolean;
+}
+
+/** Takes items in order while they fit. Without one that fits it is the order's first. */
+function takeUntil(lengths: Int32Array, order: Int32Array, room: number, pads: boolean): Bin {
+  const items: number[] = [];
+  let used = 0;
+  let longest = 0;
+  for (const item of order) {
+    const length = lengths[item] ?? 0;
+    const widest = Math.max(longest, length);
+    if ((pads ? widest * (items.length + 1) : used + length) > room) continue;
+    items.push(item);
+    used += length;
+    longest = widest;
+  }
+  return { items: items.length > 0 ? items : [...order.subarray(0, 1)], pads };
+}
+
+/** The smallest first; of two that are the same one. */
+function unlike(bins: Bin[]): Bin[] {
+  const seen = new Map(bins.map((bin) => [JSON.stringify(bin), bin]));
+  return [...seen.values()];
+}
+
+/** Each with the next and each with the third after it, and the fullest alone at the end. */
+function pairs(bins: Bin[]): Bin[] {
+  const partner = (by: number) => bins.flatMap((bin, i) => [bin, bins[(i + by) % bins.length] ?? bin]);
+  return [...partner(1), ...partner(3), ...bins.slice(-1)];
+}
+
+function assemble(plan: Plan, bins: Bin[], gradAccumulation: number): MeasuringPlan {
+  const items = bins.flatMap((bin) => bin.items);
+  const length = Int32Array.from(items, (item) => plan.length[item] ?? 0);
+  const positions = length.slice();
+  const binOffsets = new Int32Array(bins.length + 1);
+  const shapes = bins.map((bin, i) => {
+    const from = binOffsets[i] ?? 0;
+    const to = (binOffsets[i + 1] = from + bin.items.length);
+    const computed = positions.subarray(from, to);
+    if (bin.pads) computed.fill(computed.reduce((a, b) => Math.max(a, b), 0));
+    const sum = (values: Int32Array) => values.reduce((a, b) => a + b, 0);
+    return {
+      ...{ bins: 1, shape: i, positions: sum(computed), squares: sumOfSquares(computed) },
+      tokens: sum(length.subarray(from, to)),
+    };
+  });
+  return {
+    example: Int32Array.from(items, (item) => plan.example[item] ?? 0),
+    start: Int32Array.from(items, (item) => plan.start[item] ?? 0),
+    ...{ length, positions, binOffsets, shapes, gradAccumulation },
+    ...{ budget: plan.budget, strategy: plan.strategy, seed: plan.seed },
+  };
+}
+
+/** What each step of a pass is made of. */
+export function stepsOfPass({
+  shapes,
+  gradAccumulation,
+}: MeasuringPlan): Omit<MeasuredStep, 'milliseconds'>[] {
+  const steps: Omit<MeasuredStep, 'milliseconds'>[] = [];
+  for (let from = 0; from < shapes.length; from += gradAccumulation) {
+    const parts = shapes.slice(from, from + gradAccumulation);
+    const sum = (name: 'bins' | 'positions' | 'tokens' | 'squares') =>
+      parts.reduce((total, part) => total + part[name], 0);
+    steps.push({
+      shape: steps.length,
+      ...{ bins: sum('bins'), positions: sum('positions'), tokens: sum('tokens'), squares: sum('squares') },
+    });
+  }
+  return steps;
+}

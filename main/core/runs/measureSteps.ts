@@ -1,0 +1,33 @@
+import { z } from 'zod';
+import { runEngine } from '../engine/engineProcess.ts';
+import { engineArguments, type RunInputs } from './engineArguments.ts';
+
+const answer = z.looseObject({
+  device: z.string(),
+  /** Every micro-batch is computed as long as the longest. */
+  fixedShapes: z.boolean(),
+  recompute: z.string(),
+  kernels: z.array(z.record(z.string(), z.unknown())),
+  steps: z.array(
+    z.looseObject({
+      realTokens: z.int(),
+      supervisedTokens: z.int(),
+      positions: z.int(),
+      milliseconds: z.number(),
+    }),
+  ),
+});
+export type StepMeasurement = z.infer<typeof answer>;
+
+/**
+ * Lets an engine take the steps of a run's folder, round after round, and says what each took; nothing is learnt or
+ * kept. At most `passes` rounds, and about `seconds`.
+ */
+export async function measureSteps(
+  inputs: RunInputs,
+  { seconds, passes }: { seconds: number; passes: number },
+  signal: AbortSignal,
+): Promise<StepMeasurement> {
+  const limits = ['--measure', String(seconds), '--passes', String(passes)];
+  return answer.parse(await runEngine([...engineArguments(inputs), ...limits], { signal }));
+}
