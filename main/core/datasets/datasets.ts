@@ -211,7 +211,7 @@ export class Datasets {
     return new TesseraError(
       'badRow',
       `${row?.file ?? ''}, ${place}: ${row?.reason ?? ''}`,
-      'Mend the row, or import without --strict.',
+      'Mend the row, or import without strict (--strict): bad rows are then listed.',
     );
   }
 }

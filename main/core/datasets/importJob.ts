@@ -93,7 +93,7 @@ class ImportRun {
   private numBatchChars = 0;
   private inFlight: Promise<void> = Promise.resolve();
   private rows = 0;
-  private firstSkipped: string | undefined;
+  private firstSkipped: { problem: string; hint: string | undefined } | undefined;
   private bytes = 0;
 
   constructor(
@@ -117,8 +117,7 @@ class ImportRun {
     const sniffed = await sniffFile(path);
     this.units[index] = 'line';
     if ('problem' in sniffed) {
-      const hint = sniffed.hint === undefined ? '' : ` ${sniffed.hint}`;
-      this.skip(index, { line: 1 }, `${sniffed.problem}.${hint}`);
+      this.skip(index, { line: 1 }, sniffed.problem, sniffed.hint);
       return;
     }
     const format = this.job.read.fileFormat ?? sniffed.format;
@@ -130,13 +129,15 @@ class ImportRun {
       this.bytes += numBytes;
     };
     const { limits } = this.job.read;
+    let last: Place | undefined;
     try {
       for await (const items of readFileRows({ path, format, compression, limits, onBytes, signal })) {
         await this.importItems(index, items, signal);
+        last = items.at(-1)?.at ?? last;
       }
     } catch (error) {
       if (!(error instanceof UnreadableFileError)) throw error;
-      this.skip(index, error.at, error.message);
+      this.skip(index, laterOf(error.at, last), error.message);
     }
   }
 
@@ -259,15 +260,16 @@ class ImportRun {
     this.warnings.add(code, this.job.files[file]?.path ?? '', at);
   }
 
-  private skip(file: number, at: Place, reason: string): void {
+  private skip(file: number, at: Place, problem: string, hint?: string): void {
     const path = this.job.files[file]?.path ?? '';
-    this.firstSkipped ??= `${path}: ${reason}`;
+    const reason = hint === undefined ? problem : `${problem}. ${hint}`;
+    this.firstSkipped ??= { problem: `${path}: ${problem}`, hint };
     if (this.job.strict) {
       const place = 'line' in at ? `line ${String(at.line)}` : `row ${String(at.row)}`;
       throw new TesseraError(
         'badRow',
         `${path}, ${place}: ${reason}`,
-        'Mend the row, or import without --strict.',
+        'Mend the row, or import without strict (--strict): bad rows are then listed.',
       );
     }
     this.skipped.add({ file: path, ...at, reason });
@@ -280,8 +282,8 @@ class ImportRun {
         : `${String(this.job.files.length)} files`;
     return new TesseraError(
       'noRows',
-      this.firstSkipped ?? `${files}: no rows`,
-      'Give files that hold rows to learn from.',
+      this.firstSkipped?.problem ?? `${files}: no rows`,
+      this.firstSkipped?.hint ?? 'Give files that hold rows to learn from.',
     );
   }
 
@@ -298,6 +300,12 @@ class ImportRun {
       }
     }
   }
+}
+
+/** Where a file breaks off is known only to lie behind the last row that was read. */
+function laterOf(at: Place, last: Place | undefined): Place {
+  if (last === undefined || placeOf(at) > placeOf(last)) return at;
+  return 'line' in last ? { line: last.line + 1 } : { row: last.row + 1 };
 }
 
 function hasAssistant(example: Example): boolean {

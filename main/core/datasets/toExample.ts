@@ -39,7 +39,13 @@ function parseItem(json: string): Value {
   try {
     return parseValue(json);
   } catch (error) {
-    throw new RowError(`no JSON: ${(error as Error).message}`);
+    const { message } = error as Error;
+    // A CR is white space to JSON: a file of the old Macintosh looks like one line of many values.
+    const hint =
+      /^Extra data/.test(message) && json.includes('\r')
+        ? '; its lines end in CR alone: save it with LF'
+        : '';
+    throw new RowError(`no JSON: ${message}${hint}`);
   }
 }
 

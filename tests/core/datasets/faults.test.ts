@@ -70,15 +70,46 @@ describe('files that are not what they seem', () => {
     });
     expect(dataset.rows).toBeGreaterThan(1000);
     expect(skipped.at(-1)?.reason).toContain('gzip data is damaged');
+    expect(skipped.at(-1)).toMatchObject({ line: dataset.rows + 1 });
   });
 
   it.each([
-    ['a zip', 'PK\u0003\u0004x', 'zip archive'],
-    ['a PDF', '%PDF-1.4\0\0', 'PDF'],
-    ['a picture', Buffer.from('\u0089PNG\r\n\0\0', 'latin1'), 'picture'],
-    ['UTF-16', Buffer.from('\ufeff{"text":"a"}', 'utf16le'), 'UTF-16'],
-  ])('%s is named', async (_, content, expected) => {
-    await expect(importText(content)).rejects.toThrow(expected);
+    ['a zip', 'PK\u0003\u0004x', 'zip archive', 'Unpack'],
+    [
+      'a workbook',
+      `PK\u0003\u0004${'\0'.repeat(26)}[Content_Types].xml`,
+      'an office document',
+      'Export it as JSON Lines',
+    ],
+    ['a tar', `a.jsonl${'\0'.repeat(250)}ustar`, 'tar archive', 'Unpack'],
+    ['gz within gz', gzipSync(gzipSync(row)), 'compressed twice', 'Decompress it once'],
+    ['bzip2', 'BZh91AY&SY\0', 'bzip2', 'Decompress'],
+    ['xz', Buffer.from('\u00fd7zXZ\0', 'latin1'), 'xz data', 'Decompress'],
+    ['Arrow', 'ARROW1\0\0', 'Arrow', 'Parquet'],
+    ['SQLite', 'SQLite format 3\0', 'SQLite', 'Export'],
+    ['a pickle', Buffer.from([0x80, 4, 0x95, 0, 0]), 'pickle', 'Export'],
+    ['a PDF', '%PDF-1.4\0\0', 'PDF', 'Export its text'],
+    ['a picture', Buffer.from('\u0089PNG\r\n\0\0', 'latin1'), 'picture', 'Only text'],
+    ['bytes of any kind', Buffer.from([1, 0, 2, 0, 3, 0xff, 0]), 'a binary file', 'Export'],
+    ['UTF-16', Buffer.from('\ufeff{"text":"a"}', 'utf16le'), 'UTF-16', 'UTF-8'],
+    ['UTF-16 without its mark', Buffer.from('{"text":"a"}', 'utf16le'), 'UTF-16', 'UTF-8'],
+  ])('%s is named, with the way out', async (_, content, expected, way) => {
+    await expect(importText(content)).rejects.toMatchObject({
+      code: 'noRows',
+      message: reason(expected),
+      hint: reason(way),
+    });
+  });
+
+  it('a zero byte spoils its own row only', async () => {
+    const { dataset, skipped } = await importText(`${row.repeat(20)}{"text":"a\0b"}\n${row}`);
+    expect(dataset.rows).toBe(21);
+    expect(skipped).toMatchObject([{ line: 21, reason: reason('control character') }]);
+  });
+
+  it('lines that end in CR alone are named as such', async () => {
+    const { skipped } = await importText('{"text":"a"}\r{"text":"b"}\r');
+    expect(skipped).toMatchObject([{ line: 1, reason: reason('save it with LF') }]);
   });
 
   it('a Parquet file cut short, or damaged within, is named', async () => {
@@ -98,6 +129,7 @@ describe('columns', () => {
     const { dataset, skipped } = await importText('hello,world\nfoo,bar\n', { name: 'a.csv' });
     expect(dataset).toMatchObject({ rows: 0, numSkipped: 1 });
     expect(skipped).toMatchObject([{ line: 2, reason: reason("'hello', 'world'") }]);
+    expect(skipped[0]?.reason).toContain('--column text=NAME');
   });
 
   it('that appear twice are refused by name', async () => {

@@ -90,7 +90,11 @@ export function describeFileError(error: unknown, path: string): Error {
     );
   }
   if (isCode(error, 'EROFS')) {
-    return new TesseraError('readOnly', `${path} cannot be written`, 'Choose another home with --home.');
+    return new TesseraError(
+      'readOnly',
+      `${path} cannot be written`,
+      'Mend its permissions, or choose another home (--home DIR, TESSERA_HOME).',
+    );
   }
   if (isCode(error, 'ENOSPC', 'EDQUOT')) {
     return new TesseraError(

@@ -56,13 +56,10 @@ function sniffContent(
   head: Buffer,
   nameSays: DataFormat | undefined,
 ): DataFormat | { problem: string; hint?: string } {
-  const magic = head.toString('latin1', 0, 4);
-  if (magic === 'PAR1') return 'parquet';
-  if (magic === 'PK\u0003\u0004')
-    return { problem: 'a zip archive', hint: 'Unpack it and import the folder.' };
-  if (/^(\xff\xfe|\xfe\xff)/.test(magic))
-    return { problem: 'UTF-16 text, not UTF-8', hint: 'Save the file as UTF-8.' };
-  if (head.includes(0)) return { problem: `a binary file${describeMagic(magic)}, no text and no Parquet` };
+  const known = knownBinary(head);
+  if (known !== undefined) return known;
+  if (head.toString('latin1', 0, 4) === 'PAR1') return 'parquet';
+  if (isBinary(head)) return { problem: 'a binary file, no text and no Parquet', hint: exportHint };
   if (nameSays === 'parquet')
     return { problem: 'named .parquet, but it does not begin as a Parquet file does' };
   const text = head.toString('utf8').replace(/^\ufeff/, '');
@@ -72,8 +69,7 @@ function sniffContent(
   const json = sniffJson(first, lines.length > 1 || isWholeHead, text, nameSays);
   if (json !== undefined) return json;
   if (nameSays !== undefined) return nameSays;
-  if (!isUtf8(head.subarray(0, Math.max(0, head.length - 4))))
-    return { problem: 'neither UTF-8 text nor Parquet' };
+  if (!isUtf8(head.subarray(0, wholeCharacters(head)))) return { problem: 'neither UTF-8 text nor Parquet' };
   return /^"?(prompt|instruction|text|messages|conversations|completion)"?[,;\t]/.test(first) ? 'csv' : 'txt';
 }
 
@@ -113,11 +109,52 @@ function tryParse(text: string): unknown {
   }
 }
 
-function describeMagic(magic: string): string {
-  if (magic.startsWith('%PDF')) return ' (PDF)';
-  if (magic === '\u007fELF') return ' (a program)';
-  if (magic.startsWith('\u0089PNG')) return ' (a picture)';
-  return '';
+const exportHint = 'Export it as JSON Lines, CSV or Parquet.';
+const unpackHint = 'Unpack it and import the folder.';
+
+/** Files that people mistake for data, by how they begin: what they are, and the way out. */
+const binaries: readonly (readonly [begins: RegExp, problem: string, hint: string])[] = [
+  [/^PK\x03\x04[^]{26}(\[Content_Types\]|_rels\/|xl\/)/, 'an office document, not text', exportHint],
+  [/^PK\x03\x04/, 'a zip archive', unpackHint],
+  [/^[^]{257}ustar/, 'a tar archive', unpackHint],
+  [/^\x1f\x8b/, 'compressed twice', 'Decompress it once.'],
+  [/^BZh\d1AY&SY/, 'bzip2 data, which is not read through', 'Decompress it, or use .gz or .zst.'],
+  [/^\xfd7zXZ\0/, 'xz data, which is not read through', 'Decompress it, or use .gz or .zst.'],
+  [/^7z\xbc\xaf/, 'a 7z archive', unpackHint],
+  [/^(ARROW1|FEA1)/, 'an Arrow file', 'Save it as Parquet.'],
+  [/^SQLite format 3\0/, 'a SQLite database', exportHint],
+  [/^\x80[\x02-\x05][^]*[\0-\x08\x80-\xff]/, 'a Python pickle', exportHint],
+  [/^%PDF/, 'a binary file (PDF), no text and no Parquet', 'Export its text.'],
+  [/^\x7fELF/, 'a binary file (a program), no text and no Parquet', 'Give data files.'],
+  [
+    /^\x89PNG|^\xff\xd8\xff/,
+    'a binary file (a picture), no text and no Parquet',
+    'Only text can be learned.',
+  ],
+  [/^(\xff\xfe|\xfe\xff)/, 'UTF-16 text, not UTF-8', 'Save the file as UTF-8.'],
+  [
+    /^([\x09\x0a\x0d\x20-\x7e]\0){4}|^(\0[\x09\x0a\x0d\x20-\x7e]){4}/,
+    'UTF-16 text, not UTF-8',
+    'Save the file as UTF-8.',
+  ],
+];
+
+function knownBinary(head: Buffer): { problem: string; hint: string } | undefined {
+  const begin = head.toString('latin1', 0, 512);
+  const known = binaries.find(([begins]) => begins.test(begin));
+  return known && { problem: known[1], hint: known[2] };
+}
+
+/** A zero byte now and then in what is text otherwise is the fault of its row alone. */
+function isBinary(head: Buffer): boolean {
+  let numZeros = 0;
+  for (let at = head.indexOf(0); at >= 0; at = head.indexOf(0, at + 1)) numZeros += 1;
+  return numZeros > 0 && (numZeros * 100 > head.length || !isUtf8(head.subarray(0, wholeCharacters(head))));
+}
+
+/** Up to where the last character surely is whole. */
+function wholeCharacters(head: Buffer): number {
+  return head.length < headBytes ? head.length : head.length - 4;
 }
 
 async function readHead(path: string): Promise<Buffer> {

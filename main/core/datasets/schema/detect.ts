@@ -58,6 +58,7 @@ export function describeUnknown(row: Dict): string {
     .join(', ');
   const more = names.length > 8 ? ` and ${String(names.length - 8)} more` : '';
   const hint =
-    'expected messages, conversations, instruction/output, prompt/completion or text, or a mapping of columns';
+    'expected messages, conversations, instruction/output, prompt/completion or text, or a mapping of columns ' +
+    '(in Columns, or --column text=NAME)';
   return `the columns ${shown}${more} are no known kind of row: ${hint}`;
 }
