@@ -1,3 +1,5 @@
+import type { ShallowRef } from 'vue';
+
 /** Where a picture of bins stands: how near it is, in octaves from the view of all bins, and what its corner shows. */
 export interface Camera {
   zoom: number;
@@ -5,6 +7,11 @@ export interface Camera {
   left: number;
   /** Bin at the upper edge, with a fraction. */
   top: number;
+}
+
+/** A camera that several pictures share. */
+export interface Viewpoint {
+  camera: ShallowRef<Camera>;
 }
 
 /** The area that bins are drawn on, in pixels, and how many there are: of the longest plan beside one another. */

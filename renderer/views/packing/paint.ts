@@ -60,7 +60,9 @@ export class BinPainter {
     const level = levelOf(scale);
     context.setTransform(this.#density, 0, 0, this.#density, 0, 0);
     context.fillStyle = this.#chrome.ground;
-    context.fillRect(0, 0, size.width, size.height);
+    // Tiles cover their ground themselves.
+    if (level === 'texture') context.fillRect(0, 0, size.width, size.height);
+    else fillAround(context, size, plot);
     let canRefine = false;
     const texture = this.#textureOf(plot);
     if (level === 'texture') canRefine = !this.#drawTexture(context, texture, plot, camera, scale);
@@ -193,6 +195,13 @@ export class BinPainter {
     context.strokeRect(box.x - 1.5, y - 0.5, box.width + 3, Math.max(4, seen * perBin) + 1);
     return !isThere;
   }
+}
+
+function fillAround(context: Target, { width, height }: { width: number; height: number }, plot: Box): void {
+  context.fillRect(0, 0, width, plot.y + 1);
+  context.fillRect(0, plot.y + plot.height - 1, width, height - plot.y - plot.height + 1);
+  context.fillRect(0, 0, plot.x + 1, height);
+  context.fillRect(plot.x + plot.width - 1, 0, width - plot.x - plot.width + 1, height);
 }
 
 /** 1, 2 or 5 times a power of ten, at least `least`. */

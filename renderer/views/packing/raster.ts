@@ -48,26 +48,30 @@ export function rasterBins(target: Uint32Array, scene: Scene, inks: Inks, view: 
   const last = Math.min(scene.numBins, Math.ceil(top + height / perBin));
   const strips = Math.min(mostStrip, perBin - gap);
   const own = strips < leastHatched * density ? flatInks(inks) : inks;
-  const band = new Uint32Array(width * inks.period);
   for (let bin = Math.max(0, Math.floor(top)); bin < last; bin++) {
     const y0 = Math.round((bin - top) * perBin);
     const strip = Math.min(mostStrip, Math.max(1, Math.round((bin + 1 - top) * perBin) - y0 - gap));
-    rasterStrip(band, Math.min(strip, inks.period), scene, bin, own, view);
-    for (let row = 0; row < strip; row++) {
-      const y = y0 + row;
-      if (y < 0 || y >= height) continue;
-      const phase = row % inks.period;
-      target.set(band.subarray(phase * width, (phase + 1) * width), y * width);
-    }
+    const [from, to] = [Math.max(0, y0), Math.min(height, y0 + strip)];
+    const drawn = Math.min(to, from + own.period);
+    if (from < drawn) rasterStrip(target, { from, to: drawn, y0 }, scene, bin, own, view);
+    for (let y = drawn; y < to; y++)
+      target.copyWithin(y * width, (y - own.period) * width, (y - own.period + 1) * width);
   }
 }
 
 const flips: number[] = [];
 
-/** The first `rows` rows of one bin's strip: the pattern repeats from there. */
+/** Rows of the picture, the last exclusive; patterns are counted from `y0`. */
+interface Rows {
+  from: number;
+  to: number;
+  y0: number;
+}
+
+/** As many rows of one bin's strip as its patterns need before they repeat. */
 function rasterStrip(
-  band: Uint32Array,
-  rows: number,
+  target: Uint32Array,
+  rows: Rows,
   scene: Scene,
   bin: number,
   inks: Inks,
@@ -78,7 +82,11 @@ function rasterStrip(
   // Patterns stay with the bins when they move.
   const origin = Math.round(-left * perPosition);
   const x = (position: number) => Math.max(0, Math.min(width, Math.round((position - left) * perPosition)));
-  hatch(band, rows, width, x(0), x(budget), inks.pad, origin);
+  const fill = (pixel: Pixel, from: number, to: number) => {
+    if (to > from)
+      for (let y = rows.from; y < rows.to; y++) target.fill(pixel, y * width + from, y * width + to);
+  };
+  hatch(target, rows, width, x(0), x(budget), inks.pad, origin);
   const [first, end] = [layout.binOffsets[bin] ?? 0, layout.binOffsets[bin + 1] ?? 0];
   const right = left + width / perPosition;
   for (let i = Math.max(first, lastAtOrBefore(begin, left, first, end)); i < end; i++) {
@@ -92,21 +100,17 @@ function rasterStrip(
     let from = x(at);
     for (let k = 0; k <= count && from < to; k++) {
       const until = k < count ? Math.min(to, x(flips[k] ?? 0)) : to;
-      if (k % 2 === 0) hatch(band, rows, width, from, until, inks.context[tint] ?? inks.pad, origin);
-      else
-        for (let row = 0; row < rows; row++)
-          band.fill(inks.plain[tint] ?? 0, row * width + from, row * width + until);
+      if (k % 2 === 0) hatch(target, rows, width, from, until, inks.context[tint] ?? inks.pad, origin);
+      else fill(inks.plain[tint] ?? 0, from, until);
       from = Math.max(from, until);
     }
-    if (line > 0 && x(at + length) > to)
-      for (let row = 0; row < rows; row++)
-        band.fill(inks.ground, row * width + to, row * width + x(at + length));
+    fill(inks.ground, to, x(at + length));
   }
 }
 
 function hatch(
-  band: Uint32Array,
-  rows: number,
+  target: Uint32Array,
+  rows: Rows,
   width: number,
   from: number,
   to: number,
@@ -114,10 +118,10 @@ function hatch(
   origin: number,
 ): void {
   const period = phases.length;
-  for (let row = 0; row < rows; row++) {
-    let phase = (((from - origin + row) % period) + period) % period;
-    for (let x = from; x < to; x++) {
-      band[row * width + x] = phases[phase] ?? 0;
+  for (let y = rows.from; y < rows.to; y++) {
+    let phase = (((from - origin + y - rows.y0) % period) + period) % period;
+    for (let at = y * width + from; at < y * width + to; at++) {
+      target[at] = phases[phase] ?? 0;
       phase = phase + 1 === period ? 0 : phase + 1;
     }
   }
@@ -202,7 +206,7 @@ function flatInks(inks: Inks): Inks {
   const known = flattened.get(inks);
   if (known) return known;
   const { context, pad } = meanInks(inks);
-  const flat = { ...inks, context: context.map((color) => [pixelOf(color)]), pad: [pixelOf(pad)] };
+  const flat = { ...inks, context: context.map((color) => [pixelOf(color)]), pad: [pixelOf(pad)], period: 1 };
   flattened.set(inks, flat);
   return flat;
 }

@@ -135,6 +135,17 @@ function drawSegment(
   }
 }
 
+const texts = new WeakMap<ExampleTokens, string[]>();
+
+/** A token on one line, spaces and line breaks as marks. */
+export function textOf(words: ExampleTokens, t: number): string {
+  let known = texts.get(words);
+  if (known === undefined) texts.set(words, (known = []));
+  return (known[t] ??= glyphsOf(tokenBytes(words, t))
+    .map((glyph) => glyph.text.replace('\n', ''))
+    .join(''));
+}
+
 function drawWord(
   context: Target,
   words: ExampleTokens,
@@ -143,9 +154,7 @@ function drawWord(
   ink: string,
   chrome: Chrome,
 ): void {
-  const text = glyphsOf(tokenBytes(words, t))
-    .map((glyph) => glyph.text.replace('\n', ''))
-    .join('');
+  const text = textOf(words, t);
   const most = Math.max(1, Math.floor((cell.width - 4) / charWidth));
   context.font = `12px ${chrome.mono}`;
   context.textAlign = 'center';

@@ -1,4 +1,4 @@
-import { ref, type Ref } from 'vue';
+import { ref, watch, type Ref } from 'vue';
 import {
   clampCamera,
   levelOf,
@@ -29,14 +29,26 @@ const octavesAWheelStep = 0.35;
 const octavesAKey = 0.5;
 /** A pointer that moved less than this did not drag. */
 const stillPx = 4;
+const restMs = 150;
 
 /** Pointer, wheel and keys over a picture of bins. */
 export function useBinInput({ canvas, stage, camera, cursor, scene, point, open }: BinInput) {
   const isDragging = ref(false);
+  let rest: ReturnType<typeof setTimeout> | undefined;
   let from: { x: number; y: number; camera: Camera; isMap: boolean } | undefined;
 
-  const plot = () => plotOf(sizeOf(canvas.value));
-  const inPlot = (event: MouseEvent) => ({ x: event.offsetX - plot().x, y: event.offsetY - plot().y });
+  // Asking where the canvas is costs a layout: once for every time that the pointer comes.
+  let box: DOMRect | undefined;
+  watch(stage, () => (box = undefined));
+  const boxOf = () => (box ??= canvas.value?.getBoundingClientRect() ?? new DOMRect());
+  const offsetOf = (event: MouseEvent) => ({
+    x: event.clientX - boxOf().left,
+    y: event.clientY - boxOf().top,
+  });
+  const inPlot = (event: MouseEvent) => {
+    const [{ x, y }, plot] = [offsetOf(event), plotOf(boxOf())];
+    return { x: x - plot.x, y: y - plot.y };
+  };
   const spotUnder = (event: MouseEvent): Spot | undefined => {
     const { x, y } = inPlot(event);
     if (x < 0 || y < 0 || x >= stage.value.width || y >= stage.value.height) return undefined;
@@ -45,9 +57,9 @@ export function useBinInput({ canvas, stage, camera, cursor, scene, point, open 
   const now = () => clampCamera(stage.value, camera.value);
 
   function centreOn(offsetY: number): void {
-    const box = mapOf(sizeOf(canvas.value));
+    const map = mapOf(boxOf());
     const { perBin } = scaleOf(stage.value, camera.value.zoom);
-    const bin = ((offsetY - box.y) / box.height) * stage.value.numBins;
+    const bin = ((offsetY - map.y) / map.height) * stage.value.numBins;
     camera.value = clampCamera(stage.value, {
       ...camera.value,
       top: bin - stage.value.height / perBin / 2,
@@ -56,17 +68,19 @@ export function useBinInput({ canvas, stage, camera, cursor, scene, point, open 
   function down(event: PointerEvent): void {
     if (event.button !== 0) return;
     canvas.value?.setPointerCapture(event.pointerId);
-    const isMap = event.offsetX >= mapOf(sizeOf(canvas.value)).x - 4;
-    from = { x: event.offsetX, y: event.offsetY, camera: now(), isMap };
-    if (isMap) centreOn(event.offsetY);
+    const { x, y } = offsetOf(event);
+    const isMap = x >= mapOf(boxOf()).x - 4;
+    from = { x, y, camera: now(), isMap };
+    if (isMap) centreOn(y);
   }
   function move(event: PointerEvent): void {
+    const at = offsetOf(event);
     if (from?.isMap) {
-      centreOn(event.offsetY);
+      centreOn(at.y);
       return;
     }
     if (from) {
-      const [x, y] = [from.x - event.offsetX, from.y - event.offsetY];
+      const [x, y] = [from.x - at.x, from.y - at.y];
       if (!isDragging.value && Math.hypot(x, y) < stillPx) return;
       isDragging.value = true;
       point(undefined, { x: 0, y: 0 });
@@ -101,17 +115,21 @@ export function useBinInput({ canvas, stage, camera, cursor, scene, point, open 
       const octaves = Math.max(-2, Math.min(2, -down / 100)) * octavesAWheelStep;
       camera.value = zoomAt(stage.value, now(), octaves, x, y);
     }
-    point(spotUnder(event), { x: event.clientX, y: event.clientY });
+    // The card comes back when the picture has come to rest.
+    if (cursor.value) point(undefined, { x: 0, y: 0 });
+    clearTimeout(rest);
+    rest = setTimeout(() => {
+      if (canvas.value?.isConnected) point(spotUnder(event), { x: event.clientX, y: event.clientY });
+    }, restMs);
   }
 
   /** Where a spot is in the window: the card stands there when the keyboard leads. */
   function placeOf(spot: Spot): { x: number; y: number } {
     const { perBin, perPosition } = scaleOf(stage.value, camera.value.zoom);
-    const box = canvas.value?.getBoundingClientRect();
-    const { x, y } = plot();
+    const { x, y } = plotOf(boxOf());
     return {
-      x: (box?.left ?? 0) + x + Math.max(0, spot.position - camera.value.left) * perPosition,
-      y: (box?.top ?? 0) + y + (spot.bin + 1 - camera.value.top) * perBin,
+      x: boxOf().left + x + Math.max(0, spot.position - camera.value.left) * perPosition,
+      y: boxOf().top + y + (spot.bin + 1 - camera.value.top) * perBin,
     };
   }
   function go(spot: Spot): void {
@@ -145,7 +163,10 @@ export function useBinInput({ canvas, stage, camera, cursor, scene, point, open 
     camera.value = zoomAt(stage.value, now(), target - now().zoom, 0, stage.value.height / 2);
     if (!isTokens) point(undefined, { x: 0, y: 0 });
   }
-  return { isDragging, down, move, up, leave, wheel, key };
+  const enter = () => {
+    box = undefined;
+  };
+  return { isDragging, enter, down, move, up, leave, wheel, key };
 }
 
 const moves = new Set([
@@ -194,8 +215,4 @@ function neighbour({ layout, begin, numBins }: Scene, { bin, position }: Spot, b
     bin: other,
     position: begin[by > 0 ? (layout.binOffsets[other] ?? 0) : (layout.binOffsets[other + 1] ?? 1) - 1] ?? 0,
   };
-}
-
-function sizeOf(canvas: HTMLCanvasElement | undefined): { width: number; height: number } {
-  return { width: canvas?.clientWidth ?? 0, height: canvas?.clientHeight ?? 0 };
 }

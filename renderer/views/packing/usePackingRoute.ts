@@ -1,6 +1,6 @@
 import { computed, shallowRef, watch } from 'vue';
 import { useRoute, useRouter } from 'vue-router';
-import type { Camera } from './camera.ts';
+import type { Camera, Viewpoint } from './camera.ts';
 import type { ColorBy } from './scene.ts';
 import { strategies, type PackingChoice, type Strategy } from './usePlans.ts';
 
@@ -84,5 +84,7 @@ export function usePackingRoute(firstDataset: () => string) {
   watch(choice, (_, before) => {
     if (before.dataset !== '') camera.value = { zoom: 0, left: 0, top: 0 };
   });
-  return { choice, left, right, colorBy, pane, camera, set };
+  // In an object, so that templates hand it on without reading it: a move draws two pictures and renders nothing.
+  const viewpoint: Viewpoint = { camera };
+  return { choice, left, right, colorBy, pane, viewpoint, set };
 }
