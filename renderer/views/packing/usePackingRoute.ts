@@ -80,11 +80,14 @@ export function usePackingRoute(firstDataset: () => string) {
     written = there;
     camera.value = there;
   });
-  // Another plan has another shape: a place in the old one means nothing in it.
-  watch(choice, (_, before) => {
-    if (before.dataset !== '') camera.value = { zoom: 0, left: 0, top: 0 };
-  });
+  /** Another plan has another shape: a place in the old one means nothing in it. */
+  const choose = (change: Record<string, string>) => {
+    clearTimeout(timer);
+    written = { zoom: 0, left: 0, top: 0 };
+    camera.value = written;
+    set({ ...change, zoom: undefined, x: undefined, y: undefined });
+  };
   // In an object, so that templates hand it on without reading it: a move draws two pictures and renders nothing.
   const viewpoint: Viewpoint = { camera };
-  return { choice, left, right, colorBy, pane, viewpoint, set };
+  return { choice, left, right, colorBy, pane, viewpoint, set, choose };
 }
