@@ -21,7 +21,7 @@ import {
 } from '../../contract/runs.ts';
 import type { CoreContext } from '../context.ts';
 import { version } from '../version.ts';
-import type { Datasets } from '../datasets/datasets.ts';
+import type { Datasets, DatasetSource } from '../datasets/datasets.ts';
 import { chooseDevice, numRanks, readMachine } from '../engine/machine.ts';
 import { CalibrationDesk } from './calibration.ts';
 import { chooseCheckpoint } from './checkpoints.ts';
@@ -309,9 +309,9 @@ export class Runs {
     call: CallContext,
   ): Promise<{ cost?: CostModel; why?: string }> {
     const device = chooseDevice(await readMachine(), 'auto');
-    const { dir, manifest, release } = await this.datasets.tokens(dataset, {}, call);
+    const { modelDir: model } = JSON.parse(this.datasets.find(dataset).source) as DatasetSource;
+    const { dir, release } = await this.datasets.tokens(dataset, {}, call);
     try {
-      const { model } = manifest;
       const options = { device, gradAccumulation, packing: { budget }, acceptSlow: true };
       const recipe = checkRecipe({ model, dataset, ...options });
       const known = this.calibrations.find(recipe, device);

@@ -44,6 +44,9 @@ test('a dataset is packed by its id: chats truncated, texts split, what loses it
   });
   expect(plan.summary).toMatchObject({ examples: 3, dropped: { overlong: 0, nothingToLearn: 1 } });
   expect(new Set(plan.layout?.example)).toEqual(new Set([0, 2]));
+  // What it costs is asked of the dataset's own model, wherever that lies.
+  const { cost, why } = await core.call('packing:cost', { dataset: dataset.id, budget: 64 });
+  expect([cost, why]).toEqual([undefined, expect.stringContaining('No step was timed yet')]);
   const placed = plan.layout?.length.reduce((a, b) => a + b);
   expect(placed).toBe((plan.lengths?.[0] ?? 0) + (plan.lengths?.[2] ?? 0));
 });
