@@ -69,10 +69,33 @@ test('two runs side by side: the waterfall adds up, the profile is drawn, the re
 
   await show(page, `/runs/${padded}/machine`);
   await expect(page.locator('[data-source="host"]')).toContainText('Processor');
+  await drawsTheLadder(page, core);
   const { html } = await core.call('runs:report', { ids: [padded, packed] });
   core.close();
   await expectOffline(app, home, html);
 });
+
+/** What packing and kernels gain: empty at first, cancelled without a trace, and drawn as it was measured. */
+async function drawsTheLadder(page: Page, core: CoreClient): Promise<void> {
+  await show(page, '/machine/ladder');
+  await page.getByRole('button', { name: 'Measure', exact: true }).click();
+  await expect(page.getByRole('status').filter({ hasText: 'Measuring' })).toBeVisible();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await expect(page.getByRole('heading', { name: 'Not measured on this machine yet' })).toBeVisible();
+
+  await show(page, '/machine');
+  // The engine that was cancelled is on its way out.
+  await expect(async () => {
+    await core.call('bench:ladder', { examples: 4, budget: 256, rounds: 1 });
+  }).toPass();
+  await show(page, '/machine/ladder');
+  const rungs = page.locator('.ld-rung');
+  await expect(rungs).toHaveCount(3);
+  await expect(rungs.nth(0)).toContainText('gdn_fwd_recurrent_cpu');
+  await expect(rungs.nth(1)).toContainText('gdn_fwd_chunked_cpu');
+  await expect(rungs.nth(2)).toContainText('no padding');
+  await expect(rungs.nth(2)).toContainText(/\d\.\d\d×/);
+}
 
 /** Opens a page in a window of its own that may fetch nothing but the file itself. */
 async function expectOffline(app: ElectronApplication, home: string, html: string): Promise<void> {

@@ -33,6 +33,7 @@ test('every view, in both themes', async ({ home, open }) => {
   await expect
     .poll(async () => (await core.call('runs:show', { id: padded.id })).run.status, { timeout: 400_000 })
     .toBe('completed');
+  await core.call('bench:ladder', {});
   core.close();
 
   const views: [name: string, route: string][] = [
@@ -47,6 +48,7 @@ test('every view, in both themes', async ({ home, open }) => {
     ['runs', '/runs'],
     ['compare', `/compare?runs=${padded.id},${packed.id}`],
     ['machine', '/machine'],
+    ['ladder', '/machine/ladder'],
     ['settings', '/settings'],
   ];
   for (const theme of ['dark', 'light'] as const) {

@@ -3,7 +3,16 @@ import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import { expect, show, test, untilReady } from './fixture.ts';
 
-const routes = ['/first', '/datasets', '/packing', '/train', '/runs', '/compare', '/machine'];
+const routes = [
+  '/first',
+  '/datasets',
+  '/packing',
+  '/train',
+  '/runs',
+  '/compare',
+  '/machine',
+  '/machine/ladder',
+];
 
 /** Controls that stick out of the window, or whose text is cut by their own box without being shortened on purpose. */
 async function misfits(page: Page): Promise<string[]> {

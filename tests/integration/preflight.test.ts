@@ -1,9 +1,10 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Ladder } from '../../main/contract/bench.ts';
 import type { Preflight, RunDetail, RunSummary } from '../../main/contract/runs.ts';
 import { engineBinary } from '../../main/core/engine/binary.ts';
-import { tessera, tesseraJson, workshop, type Workshop } from './workshop.ts';
+import { coreOf, tessera, tesseraJson, workshop, type Workshop } from './workshop.ts';
 
 const dryRun = (shop: Workshop, ...args: string[]) =>
   tesseraJson<Preflight>(shop, ['train', shop.recipe, '--dry-run', ...args]);
@@ -56,6 +57,37 @@ describe('the preflight', { timeout: 120_000 }, () => {
     expect(item(again, 'time')?.message).toMatch(/ and 1 run$/);
     expect(detail.preflight?.isolation?.ok).toBe(true);
     expect(detail.preflight?.numerics?.ok).toBe(true);
+  });
+});
+
+describe('the ladder', { timeout: 120_000 }, () => {
+  let shop: Workshop;
+  beforeAll(() => {
+    shop = workshop();
+  });
+  afterAll(async () => {
+    await shop.close();
+  });
+
+  it('is measured on the same examples, padding computed, and kept', async () => {
+    const where = ['--model', shop.model, '--dataset', join(shop.folder, 'chats.jsonl'), '--device', 'cpu'];
+    const size = ['--budget', '256', '--examples', '12', '--rounds', '2'];
+    const { ladder } = await tesseraJson<{ ladder: Ladder }>(shop, ['bench', 'ladder', ...where, ...size]);
+    const [reference, padded, packed] = ladder.rungs;
+    expect(ladder).toMatchObject({ device: 'cpu', examples: 12, rounds: 2, budget: 256 });
+    expect(reference).toMatchObject({ deltaRule: 'gdn_fwd_recurrent_cpu', factor: 1 });
+    expect(padded).toMatchObject({ deltaRule: 'gdn_fwd_chunked_cpu', strategy: 'padded' });
+    expect(packed?.strategy).toBe('best-fit');
+    expect(new Set(ladder.rungs.map(({ tokens }) => tokens)).size).toBe(1);
+    expect(padded?.positions).toBeGreaterThan(padded?.tokens ?? 0);
+    expect(packed?.positions).toBe(packed?.tokens);
+    const core = await coreOf(shop);
+    expect((await core.call('bench:ladders', {})).ladders).toEqual([ladder]);
+    const nothing = core.call('bench:ladder', { dataset: 'no-such-data', rounds: 1 });
+    await expect(nothing).rejects.toMatchObject({
+      message: expect.stringContaining('no-such-data') as string,
+    });
+    core.close();
   });
 });
 

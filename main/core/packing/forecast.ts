@@ -26,6 +26,8 @@ export interface CalibrationOptions {
 
 /** Nine in ten of what is normally distributed lie within so many standard deviations. */
 const nineInTen = 1.65;
+/** A wider error says no more. */
+const widest = 0.9;
 /** What a few seconds cannot show of how a machine's speed wanders, one standard deviation: fans, clocks, neighbours. */
 const unseenDrift = { shared: 0.05, device: 0.02 };
 /** A forecast from fewer shapes than the model has terms extrapolates. */
@@ -56,7 +58,7 @@ export function calibrate(measured: readonly MeasuredStep[], options: Calibratio
     missed(shapes),
     spread(steps),
     drift,
-    0.3 * (options.contention ?? 0),
+    0.2 * (options.contention ?? 0),
     shapes.length < fewestShapes ? extrapolation : 0,
   ];
   return {
@@ -65,7 +67,7 @@ export function calibrate(measured: readonly MeasuredStep[], options: Calibratio
     millisecondsPerPosition: factor('positions'),
     millisecondsPerToken: factor('tokens'),
     millisecondsPerSquare: factor('squares'),
-    relativeError: nineInTen * Math.hypot(...deviations),
+    relativeError: Math.min(widest, nineInTen * Math.hypot(...deviations)),
     measuredSteps: steps.length,
     runs: 0,
   };
@@ -89,9 +91,9 @@ export function confirm(costs: Costs, runs: readonly MeasuredRun[]): Costs {
     weighted(logs.map((log) => (log - center) ** 2)) * (logs.length / (logs.length - 1)),
   );
   // A single run says nothing of the next one's deviation. What it deviates from the measurement does.
-  const seen = logs.length > 1 ? strays : Math.abs(center) / 2;
+  const seen = logs.length > 1 ? strays : Math.abs(center) / 3;
   const { relativeError } = costs;
-  const own = relativeError / nineInTen / Math.sqrt(logs.length);
+  const own = relativeError / nineInTen / Math.sqrt(logs.length + 1);
   return {
     ...costs,
     millisecondsPerStep: costs.millisecondsPerStep * scale,
@@ -99,7 +101,7 @@ export function confirm(costs: Costs, runs: readonly MeasuredRun[]): Costs {
     millisecondsPerPosition: costs.millisecondsPerPosition * scale,
     millisecondsPerToken: costs.millisecondsPerToken * scale,
     millisecondsPerSquare: costs.millisecondsPerSquare * scale,
-    relativeError: nineInTen * Math.hypot(own, seen),
+    relativeError: Math.min(widest, nineInTen * Math.hypot(own, seen)),
     runs: logs.length,
   };
 }
@@ -151,17 +153,29 @@ function missed(shapes: readonly Shape[]): number {
   return Math.sqrt(squares / total);
 }
 
-/** One standard deviation between steps of one shape, relative; the fewer were repeated, the wider it is taken. */
+/**
+ * One standard deviation of a run's speed, relative. What strays from step to step averages out over a run, what strays
+ * from round to round does not; of few rounds the first is a hint of the second.
+ */
 function spread(steps: readonly MeasuredStep[]): number {
+  const rounds = new Map<number, number[]>();
   let squares = 0;
   let degrees = 0;
   for (const group of Map.groupBy(steps, ({ shape }) => shape).values()) {
     const center = mean(group.map(({ milliseconds }) => milliseconds));
-    for (const { milliseconds } of group) squares += (milliseconds / center - 1) ** 2;
+    group.forEach(({ milliseconds }, round) => {
+      squares += (milliseconds / center - 1) ** 2;
+      rounds.set(round, [...(rounds.get(round) ?? []), milliseconds / center]);
+    });
     degrees += group.length - 1;
   }
   if (degrees === 0) return 0.1;
-  return Math.sqrt(squares / degrees) * (1 + 1 / degrees);
+  const speeds = [...rounds.values()].map(mean);
+  const freedom = Math.max(1, speeds.length - 1);
+  const between = Math.sqrt(speeds.reduce((sum, speed) => sum + (speed - 1) ** 2, 0) / freedom);
+  // The measured mean strays as the run will, and of few rounds the spread itself is badly known.
+  const widening = Math.sqrt(1 + 1 / speeds.length) * (1 + 0.5 / freedom);
+  return Math.max(between * widening, 0.5 * Math.sqrt(squares / degrees));
 }
 
 function mean(values: readonly number[]): number {

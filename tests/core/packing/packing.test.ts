@@ -54,6 +54,10 @@ const distributions: Record<string, number[]> = {
   'half and one more': Array.from({ length: 301 }, () => 4097),
   Fibonacci: Array.from({ length: 400 }, (_, i) => fibonacci[i % fibonacci.length]!),
   'one of each': Array.from({ length: 8192 }, (_, i) => i + 1),
+  'powers of two': Array.from({ length: 420 }, (_, i) => 2 ** (i % 14)),
+  'powers of two and one more': Array.from({ length: 420 }, (_, i) => 2 ** (i % 13) + 1),
+  'a third and one more': Array.from({ length: 300 }, () => 2731),
+  'two lengths that fill a bin': Array.from({ length: 300 }, (_, i) => (i % 2 ? 8191 : 1)),
   'longer than the budget': Array.from({ length: 200 }, (_, i) => 100 * i + 1),
   'one example': [5],
   'none among some': [0, 5, 0, 9000, 1],
@@ -141,6 +145,71 @@ test('order bias of few, large examples: those alone in a bin do not blur it', (
   expect(bias.withinBins).toBeGreaterThan(0.99);
 });
 
+/** Rank r of a step takes the bins whose number leaves r: each rank has as many, and none is without work. */
+function binsOfRanks({ bins, ranks }: Plan): number[] {
+  const counts = Array<number>(ranks).fill(0);
+  for (let bin = 0; bin < bins; bin++) counts[bin % ranks]! += 1;
+  return counts;
+}
+
+describe.each(strategies)('ranks, epochs and accumulation: %s', (strategy) => {
+  test.each(Object.entries(distributions).filter(([, lengths]) => lengths.length > 8))(
+    '%s',
+    (_name, lengths) => {
+      const input = {
+        lengths: Int32Array.from(lengths).subarray(0, 400),
+        budget: 8192,
+        strategy,
+        epochs: 3,
+        seed: 5,
+      };
+      for (const ranks of [2, 3, 7]) {
+        const alone = planPacking(input);
+        if (alone.bins === alone.example.length && alone.bins % ranks > 0) {
+          // Nothing can be shared out without taking an example twice or tearing one apart.
+          expect(() => planPacking({ ...input, ranks })).toThrow(/cannot be shared evenly/);
+          continue;
+        }
+        const plan = planPacking({ ...input, ranks, gradAccumulation: 2 });
+        check(plan, input);
+        const counts = binsOfRanks(plan);
+        expect(Math.min(...counts)).toBeGreaterThan(0);
+        expect(Math.max(...counts)).toBe(Math.min(...counts));
+        expect(plan.steps).toBe(Math.ceil(counts[0]! / 2));
+        expect(planPacking({ ...input, ranks, gradAccumulation: 2 })).toEqual(plan);
+      }
+    },
+  );
+
+  test('each epoch holds every example once, in an order of its own where the strategy draws one', () => {
+    const lengths = bench.subarray(0, 600);
+    const plan = planPacking({ lengths, budget: 8192, strategy, epochs: 3, seed: 9 });
+    const epochs = [0, 1, 2].map((epoch) => plan.example.subarray(epoch * 600, (epoch + 1) * 600));
+    for (const epoch of epochs) expect([...epoch].sort((a, b) => a - b)).toEqual([...lengths.keys()]);
+    const isDrawn = strategy !== 'padded' && strategy !== 'in-order';
+    for (const [a, b] of [
+      [0, 1],
+      [1, 2],
+      [0, 2],
+    ] as const) {
+      if (isDrawn) expect(epochs[a]).not.toEqual(epochs[b]);
+      else expect(epochs[a]).toEqual(epochs[b]);
+    }
+    const other = planPacking({ lengths, budget: 8192, strategy, epochs: 3, seed: 10 });
+    if (isDrawn) expect(other.example).not.toEqual(plan.example);
+    else expect(other.example).toEqual(plan.example);
+  });
+});
+
+test('two million examples are packed, each once', () => {
+  const lengths = new Int32Array(2_000_000).fill(7);
+  const plan = planPacking({ lengths, budget: 4096, strategy: 'best-fit' });
+  expect(plan.bins).toBe(Math.ceil(2_000_000 / Math.floor(4096 / 7)));
+  const seen = new Uint8Array(lengths.length);
+  for (const example of plan.example) seen[example]! += 1;
+  expect(seen.every((times) => times === 1)).toBe(true);
+});
+
 test('seeds and epochs give other orders, the same seed the same', () => {
   const lengths = bench.subarray(0, 500);
   const plan = (seed: number, epochs = 1) =>
@@ -200,9 +269,11 @@ test('ranks: equal bins on each, none without work', () => {
   const plan = planPacking({ lengths, budget: 100, strategy: 'best-fit', ranks: 2 });
   expect([plan.bins, plan.steps]).toEqual([2, 1]);
   expect(planPacking({ lengths, budget: 5, strategy: 'padded', ranks: 3 }).steps).toBe(1);
-  expect(() => planPacking({ lengths, budget: 100, strategy: 'bfd', ranks: 4 })).toThrow(
-    /cannot be shared evenly by 4 ranks/,
-  );
+  for (const strategy of strategies) {
+    expect(() => planPacking({ lengths, budget: 100, strategy, ranks: 4 }), strategy).toThrow(
+      /cannot be shared evenly by 4 ranks/,
+    );
+  }
 });
 
 test.each([
@@ -222,21 +293,4 @@ test.each([
 ])('refused by name: %j', (change, message) => {
   const input = { lengths: Int32Array.of(3, 4), budget: 8, strategy: 'best-fit' as const, ...change };
   expect(() => planPacking(input)).toThrow(message);
-});
-
-test('200,000 examples of any distribution take under 2 seconds', () => {
-  const random = new Random(5);
-  for (const draw of [
-    () => 1 + random.below(8192),
-    () => bench[random.below(20_000)]!,
-    () => 1,
-    () => 4097,
-  ]) {
-    const lengths = Int32Array.from({ length: 200_000 }, draw);
-    for (const strategy of strategies) {
-      const startedAtMs = performance.now();
-      planPacking({ lengths, budget: 8192, strategy });
-      expect(performance.now() - startedAtMs).toBeLessThan(2000);
-    }
-  }
 });
