@@ -42,6 +42,8 @@ export function createProgressBar(stream: NodeJS.WriteStream, now: () => number 
 
 /** `Importing  ███████▌      52 %  1,204 / 2,310 rows  3,201 rows/s  0:04 left`; seconds are those spent so far. */
 export function progressLine({ what, done, total, unit = '', detail }: Progress, seconds: number): string {
+  // Work that nothing is counted of is only named.
+  if (total === undefined && unit === '') return `${what}…${detail === undefined ? '' : `  ${detail}`}`;
   const rate = seconds > 0.5 ? done / seconds : undefined;
   const counts = total === undefined ? `${count(done)} ${unit}` : `${count(done)} / ${count(total)} ${unit}`;
   const parts = [counts.trim()];

@@ -110,8 +110,11 @@ describe('an engine that loses a boundary', { timeout: 120_000 }, () => {
   });
 
   it('is found out, with the examples named, and does not train', async () => {
-    const { code, out } = await tessera(shop, ['train', shop.recipe, '--dry-run', '--json']);
+    const { code, out, log } = await tessera(shop, ['train', shop.recipe, '--dry-run', '--json']);
     expect(code).toBe(1);
+    // What nothing is counted of is told in words.
+    expect(log).toContain('Proving isolation and numerics…');
+    expect(log).not.toMatch(/\b0\s*$/m);
     const preflight = JSON.parse(out) as Preflight;
     expect(preflight.ok).toBe(false);
     const isolation = item(preflight, 'isolation');

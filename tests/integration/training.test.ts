@@ -86,6 +86,14 @@ describe('a run', { timeout: 120_000 }, () => {
     await untilRun(core, run.id, ({ steps }) => steps >= 3);
     const stopped = await core.call('runs:command', { id: run.id, command: 'stop' });
     expect(stopped.run.status).toBe('stopped');
+    // Its plan is read again: one that was cut short meanwhile is named, and the run still there.
+    const plan = join(shop.home, 'runs', run.id, 'plan.safetensors');
+    const intact = readFileSync(plan);
+    writeFileSync(plan, intact.subarray(0, intact.length - 8));
+    await core.call('runs:resume', { id: run.id });
+    const refused = await untilRun(core, run.id, ({ status }) => status === 'failed');
+    expect(refused.reason).toContain(plan);
+    writeFileSync(plan, intact);
     const resumed = await tesseraJson<{ run: RunSummary }>(shop, ['resume', run.id]);
     expect(resumed.run).toMatchObject({ status: 'completed', steps: 60 });
     const { series } = await core.call('runs:series', { ids: [whole.run.id, run.id], metric: 'loss' });

@@ -262,10 +262,10 @@ export class Runs {
       const cache = plan.source.folder;
       const inputs = { folder, model: recipe.model, cache };
       const evalCache = plan.evaluation && plan.evalSource.folder;
-      call.progress({ what: 'memory', done: 0 });
+      call.progress({ what: 'Planning memory', done: 0 });
       engine = await orError(forecastRun({ ...inputs, evalCache }, call.signal));
       if (!(engine instanceof Error) && !isBenchmark) {
-        call.progress({ what: 'isolation and numerics', done: 0 });
+        call.progress({ what: 'Proving isolation and numerics', done: 0 });
         const { recompute } = engine;
         const asked = { ...inputs, device, recompute, planHash: plan.planHash };
         proofs = await orError(this.proofs.prove(asked, call.signal));
@@ -294,7 +294,7 @@ export class Runs {
     if (known !== undefined) return known;
     const release = this.holdForMeasuring();
     try {
-      call.progress({ what: 'time of a step', done: 0 });
+      call.progress({ what: 'Timing steps', done: 0 });
       const measured = await this.calibrations.measure(what, seconds, call.signal);
       if (measured !== undefined) return measured;
       throw new TesseraError('notMeasured', 'the engine took no step', 'Look into the log of this program.');

@@ -8,6 +8,8 @@ import type { EngineCommand } from '../engine/protocol.ts';
 import { ActiveRun, type RunStores } from './activeRun.ts';
 import { summarise } from './describe.ts';
 import { Emitter } from '../emitter.ts';
+import { checkPlan, readPlan } from '../packing/planFile.ts';
+import type { TokenSource } from './planRun.ts';
 import type { RunData } from './runData.ts';
 import { runFiles } from './runFolder.ts';
 import { prepareSamples } from './samples.ts';
@@ -143,7 +145,10 @@ export class RunSupervisor {
     const data = await this.openData(recipe);
     try {
       checkUnchanged(row, data);
-      const hasEvaluation = existsSync(runFiles(row.folder).evalPlan);
+      const { plan, evalPlan } = runFiles(row.folder);
+      const hasEvaluation = existsSync(evalPlan);
+      checkStoredPlan(plan, data.train);
+      if (hasEvaluation) checkStoredPlan(evalPlan, data.evaluation ?? data.train);
       const samples = await prepareSamples(recipe, row.folder);
       const inputs = {
         folder: row.folder,
@@ -167,6 +172,11 @@ export class RunSupervisor {
       if (row.kind === 'benchmark') rmSync(row.folder, { recursive: true, force: true });
     }
   }
+}
+
+/** A plan lies on disk between preflight and start, and between a stop and its resume: it must be whole, and of these tokens. */
+function checkStoredPlan(path: string, { key, lengths }: TokenSource): void {
+  checkPlan(path, readPlan(path), key, lengths);
 }
 
 /** The plan names examples by number: with other tokens it would train on something else. */
