@@ -21,6 +21,8 @@ export interface MetricChart {
   /** Words for a place on the axis. */
   placeFormat?: (x: number) => string;
   from?: 'zero' | 'data';
+  /** The axis counts in this many of the series' units; `axisFormat` takes what it counts, `format` the series' own. */
+  unitSize?: number;
   format: (value: number) => string;
   /** Shorter words for the axis; absent: `format`. */
   axisFormat?: (value: number) => string;
@@ -33,7 +35,7 @@ const compact = new Intl.NumberFormat('en-US');
  * What a live chart shows: a band from minimum to maximum, a line over it, the future in grey. Points denser than pixels
  * are merged by `decimate`; the axis of values fits the part in sight.
  */
-export function metricOption(chart: MetricChart, sight: Sight): ChartOption {
+export function metricOption(chart: MetricChart, sight: Pick<Sight, 'widthPx' | 'from' | 'to'>): ChartOption {
   const { series, end } = chart;
   const { length } = series.steps;
   const newest = length === 0 ? 0 : (series.x[length - 1] ?? 0);
@@ -42,11 +44,14 @@ export function metricOption(chart: MetricChart, sight: Sight): ChartOption {
   const lastPlace = Math.max(end, newest, 1);
   const isSmoothed = chart.halfLife !== undefined && chart.halfLife > 0;
   const values = isSmoothed ? smooth(series.steps, series.mean, chart.halfLife ?? 0) : series.mean;
-  const drawn = decimate(series, values, {
-    widthPx: Math.max(1, Math.floor(sight.widthPx) - insets.left - insets.right),
-    from: sight.from * lastPlace,
-    to: sight.to * lastPlace,
-  });
+  const drawn = inUnits(
+    chart.unitSize,
+    decimate(series, values, {
+      widthPx: Math.max(1, Math.floor(sight.widthPx) - insets.left - insets.right),
+      from: sight.from * lastPlace,
+      to: sight.to * lastPlace,
+    }),
+  );
 
   return {
     animation: false,
@@ -89,6 +94,13 @@ export function metricOption(chart: MetricChart, sight: Sight): ChartOption {
       ...gaps(drawn),
     ],
   };
+}
+
+function inUnits(size: number | undefined, drawn: DrawnColumns): DrawnColumns {
+  if (size === undefined) return drawn;
+  const divide = (values: number[]) => values.map((value) => value / size);
+  const { value, minimum, maximum } = drawn;
+  return { ...drawn, value: divide(value), minimum: divide(minimum), maximum: divide(maximum) };
 }
 
 function axisPointer(chart: MetricChart, place: (x: number) => string) {

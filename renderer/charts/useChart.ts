@@ -7,6 +7,7 @@ import { echarts, type Chart, type ChartOption } from './echarts.ts';
 /** How much room a chart has, and what part of its x axis is in sight: shares of the whole axis. */
 export interface Sight {
   widthPx: number;
+  heightPx: number;
   from: number;
   to: number;
 }
@@ -38,7 +39,7 @@ export function useChart(
   let drawnShape = '';
   let isSeen = true;
   let isStale = false;
-  let sight: Sight = { widthPx: 0, from: 0, to: 1 };
+  let sight: Sight = { widthPx: 0, heightPx: 0, from: 0, to: 1 };
   let zoomTimer: ReturnType<typeof setTimeout> | undefined;
 
   // What the option reads is worked out only when it is drawn: ten times a second, not with every change.
@@ -91,7 +92,7 @@ export function useChart(
     });
     brush(host, made);
     watchPlace(host, made);
-    sight = { ...sight, widthPx: host.clientWidth };
+    sight = { ...sight, widthPx: host.clientWidth, heightPx: host.clientHeight };
     draw();
   });
 
@@ -100,8 +101,8 @@ export function useChart(
     const size = new ResizeObserver(() => {
       if (host.clientWidth === 0) return;
       made.resize();
-      if (host.clientWidth === sight.widthPx) return;
-      sight = { ...sight, widthPx: host.clientWidth };
+      if (host.clientWidth === sight.widthPx && host.clientHeight === sight.heightPx) return;
+      sight = { ...sight, widthPx: host.clientWidth, heightPx: host.clientHeight };
       redraw();
     });
     size.observe(host);

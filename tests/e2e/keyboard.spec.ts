@@ -33,7 +33,7 @@ test('the window is worked by keyboard alone: palette, rail, table', async ({ ho
   await expect.poll(hash).toBe('#/runs');
   const table = page.getByRole('grid', { name: 'Runs' });
   await expect(table).toBeVisible();
-  for (let i = 0; i < 60; i += 1) {
+  for (let i = 0; i < 24; i += 1) {
     if (await table.evaluate((element) => element === document.activeElement)) break;
     await page.keyboard.press('Tab');
   }

@@ -125,8 +125,7 @@ export function waterfallOption(why: WhyFaster, fromColor: string, toColor: stri
         width: 84,
         overflow: 'break',
         lineHeight: 13,
-        // Long operation names break at their underscores.
-        formatter: (name: string) => (name.length > 14 ? name.replaceAll('_', '_ ') : name),
+        formatter: barLabel,
       },
     },
     yAxis: {
@@ -186,6 +185,16 @@ export function waterfallOption(why: WhyFaster, fromColor: string, toColor: stri
       },
     ],
   };
+}
+
+/** Long operation names break at their underscores; a long word that has none is cut, and told whole when pointed at. */
+function barLabel(name: string): string {
+  if (name.length <= 14) return name;
+  return name
+    .replaceAll('_', '_ ')
+    .split(' ')
+    .map((word) => (word.length > 14 ? `${word.slice(0, 12)}…` : word))
+    .join(' ');
 }
 
 interface CustomApi {

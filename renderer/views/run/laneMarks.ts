@@ -60,3 +60,37 @@ export function clusterMarks(
   }
   return out;
 }
+
+/** A mark with the room that its words have before the next one stands in their way. */
+export interface FittedMark extends LaneMark {
+  textPx: number;
+  /** Its words stand before its sign: behind it the lane ends. */
+  isLate: boolean;
+}
+
+const signPx = 16;
+const gapPx = 8;
+const characterPx = 6.5;
+const maxTextPx = 240;
+/** Less than this would be an ellipsis and nothing else. */
+const minTextPx = 24;
+
+/** No mark's words lie over another mark of its row: they are cut, or left to the pointer. */
+export function fitMarks(marks: LaneMark[], share: (step: number) => number, widthPx: number): FittedMark[] {
+  const takenTo = [-Infinity, -Infinity];
+  const sorted = [...marks].sort((a, b) => a.step - b.step);
+  return sorted.map((mark, i) => {
+    const at = share(mark.step) * widthPx;
+    const next = sorted.slice(i + 1).find(({ row }) => row === mark.row);
+    const isLate = next === undefined && at > 0.88 * widthPx;
+    const countPx = mark.count > 1 ? 24 : 0;
+    const room = isLate
+      ? at - (takenTo[mark.row] ?? 0)
+      : (next === undefined ? widthPx : share(next.step) * widthPx) - at;
+    const free = Math.min(maxTextPx, room - signPx - gapPx - countPx);
+    const needed = Math.ceil(mark.text.length * characterPx);
+    const textPx = needed <= free ? needed : free < minTextPx ? 0 : free;
+    takenTo[mark.row] = at + signPx + textPx + countPx;
+    return { ...mark, textPx, isLate };
+  });
+}

@@ -103,6 +103,13 @@ describe('the axes', () => {
     expect(none.option.xAxis.max).toBe(1);
     expect(none.of('line').data).toEqual([]);
   });
+  it('count in other units where asked: a rate as a share of what can be reached', () => {
+    const { of } = draw(ofValues([2e12, 4e12]), { unitSize: 8e10 });
+    expect(of('line').data).toEqual([
+      [1, 25],
+      [2, 50],
+    ]);
+  });
   it('carry the limit and the evaluations in sight; the best has its own shape', () => {
     const { of } = draw(
       ofValues([3, 1, 2, 2]),

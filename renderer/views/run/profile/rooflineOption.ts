@@ -3,6 +3,7 @@ import type { ChartOption } from '../../../charts/echarts.ts';
 import { token, withAlpha } from '../../../charts/tokens.ts';
 import { decimal } from '../../../format.ts';
 import { colorOf, groupOf, nameOf } from './operations.ts';
+import { placeLabels } from './placeLabels.ts';
 
 type Roof = NonNullable<RunProfile['roof']>;
 
@@ -23,8 +24,19 @@ export function roofPoint(row: ProfileRow, leftmost: number): { x: number; y: nu
   return { x, y };
 }
 
-/** Achieved rate against intensity, both logarithmic, under the two limits measured on this machine; area is time. */
-export function rooflineOption(rows: ProfileRow[], roof: Roof): ChartOption {
+const insets = { left: 72, right: 24, top: 16, bottom: 36 };
+/** A picture in a file, see `chartFile`. */
+const pictureSize = { widthPx: 1200, heightPx: 520 };
+
+/**
+ * Achieved rate against intensity, both logarithmic, under the two limits measured on this machine; area is time.
+ * @param size of the chart, by which names are kept off each other
+ */
+export function rooflineOption(
+  rows: ProfileRow[],
+  roof: Roof,
+  size: { widthPx: number; heightPx: number } = pictureSize,
+): ChartOption {
   const leftmost = 0.25;
   const knee = roof.flopsPerSecond / roof.bytesPerSecond;
   const shown = rows.filter(({ totalMs, flops, bytes }) => totalMs > 0 && flops + bytes > 0);
@@ -41,11 +53,26 @@ export function rooflineOption(rows: ProfileRow[], roof: Roof): ChartOption {
         (row, i, all) => all.findIndex((each) => groupOf(each.operation) === groupOf(row.operation)) === i,
       ),
   );
+  const top = 10 ** Math.ceil(Math.log10(roof.flopsPerSecond * 1.2));
+  const share = (value: number, low: number, high: number) =>
+    Math.log10(value / low) / Math.log10(high / low);
+  const plotWidth = Math.max(1, size.widthPx - insets.left - insets.right);
+  const plotHeight = Math.max(1, size.heightPx - insets.top - insets.bottom);
+  const sizeOf = (row: ProfileRow) => 6 + 26 * Math.sqrt(row.totalMs / longest);
+  const places = placeLabels(
+    points.map(({ row, x, y }) => ({
+      x: share(x, 0.1, right) * plotWidth,
+      y: (1 - share(y, bottom, top)) * plotHeight,
+      radius: sizeOf(row) / 2,
+      ...(named.has(row) && { text: nameOf(row) }),
+    })),
+    { width: plotWidth, height: plotHeight },
+  );
   const label = { color: token('tx-3'), fontSize: 11, fontFamily: token('font-ui') };
   const power = (value: number) => (value >= 1000 ? decimal(value, 0) : String(Number(value.toPrecision(2))));
   return {
     animation: false,
-    grid: { left: 72, right: 24, top: 16, bottom: 36 },
+    grid: { ...insets, outerBoundsMode: 'none' },
     tooltip: {
       backgroundColor: token('pop'),
       borderColor: token('line-2'),
@@ -69,7 +96,7 @@ export function rooflineOption(rows: ProfileRow[], roof: Roof): ChartOption {
     yAxis: {
       type: 'log',
       min: bottom,
-      max: 10 ** Math.ceil(Math.log10(roof.flopsPerSecond * 1.2)),
+      max: top,
       axisLine: { show: false },
       axisTick: { show: false },
       splitLine: { lineStyle: { color: token('line') } },
@@ -89,25 +116,24 @@ export function rooflineOption(rows: ProfileRow[], roof: Roof): ChartOption {
       },
       {
         type: 'scatter',
-        data: points.map(({ row, x, y }) => ({
+        data: points.map(({ row, x, y }, i) => ({
           value: [x, y],
           name: nameOf(row),
           tip: `${decimal(row.totalMs, 2)} ms · ${row.percentOfRoof === undefined ? 'n/a' : `${decimal(row.percentOfRoof, 0)} %`} of its limit`,
-          symbolSize: 6 + 26 * Math.sqrt(row.totalMs / longest),
+          symbolSize: sizeOf(row),
           itemStyle: {
             color: withAlpha(token(colorOf(row.operation)), 0.8),
             borderColor: token('bg-1'),
             borderWidth: 1,
           },
           label: {
-            show: named.has(row),
+            show: places[i] !== undefined,
             formatter: '{b}',
-            position: x > knee ? 'left' : 'right',
+            position: places[i] ?? 'right',
             color: token('tx-2'),
             fontSize: 11,
           },
         })),
-        labelLayout: { moveOverlap: 'shiftY', hideOverlap: true },
         z: 3,
       },
     ],

@@ -78,7 +78,12 @@ export function timelineOption(profile: RunProfile): ChartOption {
       axisLine: { show: false },
       axisTick: { show: false },
       splitLine: { lineStyle: { color: token('line') } },
-      axisLabel: { ...label, formatter: (value: number) => `${decimal(value, value % 1 === 0 ? 0 : 2)} ms` },
+      axisLabel: {
+        ...label,
+        // The end of the step is no round number, and would stand on the last one.
+        showMaxLabel: false,
+        formatter: (value: number) => `${decimal(value, value % 1 === 0 ? 0 : 2)} ms`,
+      },
     },
     yAxis: {
       type: 'category',
