@@ -10,8 +10,8 @@ export function useRoof(run: () => RunDetail) {
   const roof = shallowRef<number>();
   watch(
     () => [run().id, run().events.filter(({ kind }) => kind === 'profile').length] as const,
-    async ([id, numProfiles], [before] = ['', 0]) => {
-      if (id !== before) roof.value = undefined;
+    async ([id, numProfiles], old) => {
+      if (id !== old?.[0]) roof.value = undefined;
       if (numProfiles === 0) return;
       // Without a profile the chart shows the rate itself.
       const found = await client.call('runs:profile', { id }).catch(() => undefined);
