@@ -28,6 +28,10 @@ export class DatabaseFromFutureError extends Error {
   }
 }
 
+/** How long another program may hold the file before it counts as locked: at the start, and at a write. */
+const openMs = 2000;
+const busyMs = 500;
+
 const migrationsFolder = join(import.meta.dirname, 'migrations');
 const migrationFile = /^(\d{4})-[a-z0-9-]+\.(ts|js)$/;
 
@@ -83,11 +87,11 @@ function copyBeside(db: Db): void {
 /**
  * Opens (or creates) a database and migrates it. Every table is STRICT; times are UTC milliseconds.
  * @param path a file, or `:memory:`
- * @throws {DatabaseFromFutureError}
+ * @throws {DatabaseFromFutureError} and SQLite's own errors: `SQLITE_BUSY` where another program holds it
  */
 export async function openDatabase(path: string, options: { target?: number } = {}): Promise<Db> {
   const migrations = await loadMigrations();
-  const db = new Database(path);
+  const db = new Database(path, { timeout: openMs });
   try {
     // Before the journal mode: that is a write too.
     refuseFuture(db, migrations);
@@ -98,8 +102,11 @@ export async function openDatabase(path: string, options: { target?: number } = 
     // Curves of many runs touch pages all over a large file: mapped, each costs no read and no copy.
     db.pragma('mmap_size = 4294967296');
     db.pragma('cache_size = -65536');
-    db.pragma('busy_timeout = 5000');
     migrate(db, migrations, options.target);
+    // Who holds the write lock of a WAL file keeps no reader out: found here, not at the first write.
+    db.exec('BEGIN IMMEDIATE; ROLLBACK');
+    // From here on the program answers others meanwhile: what cannot be written waits and is tried again.
+    db.pragma(`busy_timeout = ${String(busyMs)}`);
     return db;
   } catch (error) {
     db.close();

@@ -66,6 +66,12 @@ const upsertSql = `INSERT INTO runRollups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON 
   minimum = coalesce(min(minimum, excluded.minimum), minimum, excluded.minimum),
   maximum = coalesce(max(maximum, excluded.maximum), maximum, excluded.maximum), total = total + excluded.total`;
 
+/** Ten million steps are 2,442 blocks of 4,096. */
+const overfull = 1.25;
+
+/** Beyond this the best loss is looked for in the means of blocks. */
+const longRun = 200_000;
+
 /** Beyond this SQLite holds an infinity. */
 const finite = (sql: string) => `abs(${sql}) < 1e308`;
 
@@ -144,23 +150,26 @@ export function seriesQueries(db: Db) {
       truncate.immediate(runId, step);
     },
     at,
-    steps: (runId: string) =>
-      (db.prepare('SELECT * FROM runSteps WHERE runId = ? ORDER BY step').all(runId) as StoredStep[]).map(
-        (row) => revive(row),
-      ),
     /** At most about `maxPoints` points from the finest level that allows it; minima and maxima are exact. */
     read: (runId: string, metric: Metric, maxPoints: number, options: ReadOptions = {}): SeriesColumns => {
       const { axis = 'step', fromStep = 1, toStep = Number.MAX_SAFE_INTEGER } = options;
       const newest = at(runId, Number.MAX_SAFE_INTEGER)?.step ?? 0;
       const span = Math.min(toStep, newest) - fromStep + 1;
-      const blockSteps = [1, ...rollupBlocks].find((size) => span / size <= maxPoints) ?? rollupBlocks[3];
+      // A level is 16 times as fine as the next: a few points too many are better than 15 of 16 too few.
+      const blockSteps =
+        [1, ...rollupBlocks].find((size) => span / size <= maxPoints * overfull) ?? rollupBlocks[3];
       return blockSteps === 1
         ? readRaw(db, runId, metrics[metric].sql, axis, fromStep, toStep)
         : readRollup(db, runId, metric, axis, blockSteps, fromStep, toStep);
     },
-    /** All tokens and positions, and the lowest mean loss of 20 steps in a row (of all where there are fewer). */
-    extremes: (runId: string): { realTokens: number; positions: number; bestLoss: number | null } =>
-      db
+    /**
+     * All tokens and positions, and the lowest mean loss of 20 steps in a row: of all where there are fewer, of the
+     * blocks of 256 where the run is long.
+     */
+    extremes: (runId: string): { realTokens: number; positions: number; bestLoss: number | null } => {
+      const newest = at(runId, Number.MAX_SAFE_INTEGER);
+      if ((newest?.step ?? 0) > longRun) return longExtremes(db, runId, newest?.realTokensTotal ?? 0);
+      return db
         .prepare(
           `SELECT coalesce(sum(realTokens), 0) AS realTokens, coalesce(sum(positions), 0) AS positions,
            min(CASE WHEN rank >= least THEN mean END) AS bestLoss FROM
@@ -168,7 +177,8 @@ export function seriesQueries(db: Db) {
             avg(CASE WHEN abs(loss) < 1e308 THEN loss END) OVER (ORDER BY step ROWS BETWEEN 19 PRECEDING AND CURRENT ROW) AS mean
             FROM runSteps WHERE runId = ? WINDOW steps AS (ORDER BY step))`,
         )
-        .get(runId) as { realTokens: number; positions: number; bestLoss: number | null },
+        .get(runId) as { realTokens: number; positions: number; bestLoss: number | null };
+    },
     /**
      * Sums over all steps, and token-weighted losses of the first and last max(1, 5 %) of them: differences of stored
      * totals, however long the run. A step that came out as no number was not taken, and counts nowhere.
@@ -202,6 +212,19 @@ function revive(row: StoredStep): StepRow;
 function revive(row: StoredStep | undefined): StepRow | undefined;
 function revive(row: StoredStep | undefined): StepRow | undefined {
   return row && { ...row, loss: row.loss ?? Number.NaN, gradNorm: row.gradNorm ?? Number.NaN };
+}
+
+function longExtremes(db: Db, runId: string, realTokens: number) {
+  const { positions } = db
+    .prepare('SELECT sum(positions) AS positions FROM runSteps WHERE runId = ?')
+    .get(runId) as { positions: number };
+  const { bestLoss } = db
+    .prepare(
+      `SELECT min(total / count) AS bestLoss FROM runRollups
+       WHERE runId = ? AND metric = 'loss' AND blockSteps = 256 AND count > 0`,
+    )
+    .get(runId) as { bestLoss: number | null };
+  return { realTokens, positions, bestLoss };
 }
 
 /** Nats per supervised token of the steps after `from`, up to `to`. */

@@ -29,7 +29,34 @@ export function toErrorBody(error: unknown): ErrorBody {
   }
   if (error instanceof Error && error.name === 'AbortError')
     return { code: 'cancelled', message: 'cancelled' };
-  return { code: 'internal', message: error instanceof Error ? error.message : String(error) };
+  return (
+    storeError(error) ?? { code: 'internal', message: error instanceof Error ? error.message : String(error) }
+  );
+}
+
+/** What keeps a history that was whole at the start from being read or written now. */
+function storeError(error: unknown): ErrorBody | undefined {
+  const { code, message = '' } = (error ?? {}) as { code?: unknown; message?: string };
+  if (typeof code !== 'string') return undefined;
+  if (/^SQLITE_(BUSY|LOCKED)/.test(code))
+    return {
+      code: 'historyLocked',
+      message: `another program holds the history (${message}); nothing was changed`,
+      hint: 'Close that program (a database browser, a backup), then try again. Runs go on; their steps wait in memory.',
+    };
+  if (/^SQLITE_FULL/.test(code) || code === 'ENOSPC')
+    return {
+      code: 'diskFull',
+      message: `the disk is full (${message}); nothing was changed`,
+      hint: 'Free some space where the home folder lies, then try again.',
+    };
+  if (/^SQLITE_(CORRUPT|NOTADB)/.test(code))
+    return {
+      code: 'historyDamaged',
+      message: `the history is damaged (${message})`,
+      hint: 'Close Tessera and open it again: it shows what can be read, and offers to mend it.',
+    };
+  return undefined;
 }
 
 export function fromErrorBody(body: ErrorBody): TesseraError {

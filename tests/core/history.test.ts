@@ -64,14 +64,17 @@ async function filledHome(): Promise<{ home: string; file: string }> {
 }
 
 describe('a history that another program holds', () => {
-  it(
-    'is shown from a copy, refuses to be written, and is itself again once it is free',
+  it.each([
+    ['all of it', 'PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT; BEGIN EXCLUSIVE'],
+    // Readers get in: what is locked is only writing.
+    ['its write lock', 'BEGIN IMMEDIATE'],
+  ])(
+    'is shown from a copy, refuses to be written, and is itself again once it is free: %s',
     { timeout: 60_000 },
-    async () => {
+    async (_what, hold) => {
       const { home, file } = await filledHome();
       const other = new Database(file);
-      other.pragma('locking_mode = EXCLUSIVE');
-      other.exec('BEGIN IMMEDIATE; COMMIT; BEGIN EXCLUSIVE');
+      other.exec(hold);
       const core = await attach(home);
       expect((await core.call('system:info', {})).historyTrouble).toMatchObject({ code: 'historyLocked' });
       expect((await core.call('runs:list', {})).runs).toHaveLength(numRuns);
@@ -87,6 +90,18 @@ describe('a history that another program holds', () => {
       expect((await next.call('system:info', {})).historyTrouble).toBeUndefined();
       await next.call('runs:tag', { id: 'run-001', tags: ['x'] });
       expect((await next.call('runs:list', { search: 'tag:x' })).runs).toHaveLength(1);
+
+      // Held while it is open: said so, with the way out, and nothing else suffers.
+      const late = new Database(file);
+      late.exec('BEGIN IMMEDIATE');
+      await expect(next.call('runs:tag', { id: 'run-002', tags: ['x'] })).rejects.toMatchObject({
+        code: 'historyLocked',
+        hint: expect.stringContaining('try again') as string,
+      });
+      expect((await next.call('runs:list', {})).runs).toHaveLength(numRuns);
+      late.exec('ROLLBACK');
+      late.close();
+      await next.call('runs:tag', { id: 'run-002', tags: ['x'] });
     },
   );
 });

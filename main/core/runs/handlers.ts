@@ -16,6 +16,9 @@ import { compileSearch } from './search/compile.ts';
 import { listCheckpoints } from './checkpoints.ts';
 import { deleteRuns } from './deletion.ts';
 
+/** Of a curve in a report: however long the run, its extremes are kept. */
+const reportPoints = 2000;
+
 export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
   const { queries, series, notes, supervisor } = runs;
   const summary = (id: string): RunSummary => summarise(runs.find(id));
@@ -141,7 +144,8 @@ export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
       const details = ids.map(detail);
       const reported = details.map((run) => ({
         run,
-        steps: series.steps(run.id),
+        loss: series.read(run.id, 'loss', reportPoints),
+        figures: runs.figures(run),
         profile: queries.latestProfile(run.id) === undefined ? undefined : profileOf(run.id),
       }));
       if (details.length < 2) return { html: reportRuns(reported) };

@@ -1,11 +1,18 @@
-import type { RunStep } from '../../../contract/runs.ts';
 import { escapeHtml, figure } from './format.ts';
+
+/** Columns of equal length; NaN where a point holds no number. */
+export interface Points {
+  steps: ArrayLike<number>;
+  minimum: ArrayLike<number>;
+  maximum: ArrayLike<number>;
+  mean: ArrayLike<number>;
+}
 
 export interface Curve {
   name: string;
   /** Class of its colour in the page's style. */
   colour: string;
-  steps: RunStep[];
+  loss: Points;
   /** Held-out losses. */
   evaluations: { step: number; loss: number }[];
 }
@@ -17,11 +24,14 @@ const columns = 400;
 
 /** Loss by step as SVG: a band from the lowest to the highest value, a line through the means, held-out points. */
 export function lossChart(curves: Curve[]): string {
-  const losses = curves.flatMap(({ steps, evaluations }) =>
-    [...steps, ...evaluations].map(({ loss }) => loss),
-  );
+  const losses = curves
+    .flatMap(({ loss, evaluations }) => [
+      ...[...Array.from(loss.minimum), ...Array.from(loss.maximum)],
+      ...evaluations.map((each) => each.loss),
+    ])
+    .filter(Number.isFinite);
   if (losses.length === 0) return '<p class="empty">No step was taken.</p>';
-  const lastStep = Math.max(1, ...curves.flatMap(({ steps }) => steps.at(-1)?.step ?? 1));
+  const lastStep = Math.max(1, ...curves.map(({ loss }) => loss.steps[loss.steps.length - 1] ?? 1));
   const ticks = niceTicks(min(losses), max(losses), 5);
   const [low, high] = [ticks[0] ?? 0, ticks.at(-1) ?? 1];
   const x = (step: number) => margin.left + (step / lastStep) * (width - margin.left - margin.right);
@@ -49,18 +59,20 @@ export function lossChart(curves: Curve[]): string {
 }
 
 function drawCurve(
-  { name, colour, steps, evaluations }: Curve,
+  { name, colour, loss, evaluations }: Curve,
   x: (step: number) => number,
   y: (loss: number) => number,
 ): string {
-  const columns_ = bucket(steps);
+  const columns_ = bucket(loss);
   const upper = columns_.map(({ step, maximum }) => `${n(x(step))},${n(y(maximum))}`);
   const lower = columns_.map(({ step, minimum }) => `${n(x(step))},${n(y(minimum))}`).reverse();
   const line = columns_.map(({ step, mean }) => `${n(x(step))},${n(y(mean))}`).join(' ');
-  const points = evaluations.map(
-    ({ step, loss }) =>
-      `<circle cx="${n(x(step))}" cy="${n(y(loss))}" r="4.5"><title>held out, step ${step}: ${figure(loss)}</title></circle>`,
-  );
+  const points = evaluations
+    .filter((each) => Number.isFinite(each.loss))
+    .map(
+      ({ step, loss: value }) =>
+        `<circle cx="${n(x(step))}" cy="${n(y(value))}" r="4.5"><title>held out, step ${step}: ${figure(value)}</title></circle>`,
+    );
   return [
     `<g class="curve ${colour}"><title>${escapeHtml(name)}</title>`,
     `<polygon points="${[...upper, ...lower].join(' ')}"/>`,
@@ -70,15 +82,22 @@ function drawCurve(
   ].join('\n');
 }
 
-/** At most `columns` columns; a spike stays, as its column's maximum. */
-function bucket(steps: RunStep[]) {
+/** At most `columns` columns; a spike stays, as its column's maximum. What is no number is left out. */
+function bucket({ steps, minimum, maximum, mean }: Points) {
   const size = Math.max(1, Math.ceil(steps.length / columns));
   const buckets = [];
   for (let at = 0; at < steps.length; at += size) {
-    const part = steps.slice(at, at + size).map(({ loss }) => loss);
-    const step = (steps[at]?.step ?? 0) + (part.length - 1) / 2;
-    const mean = part.reduce((sum, loss) => sum + loss, 0) / part.length;
-    buckets.push({ step, minimum: min(part), maximum: max(part), mean });
+    const part = Array.from({ length: Math.min(size, steps.length - at) }, (_, i) => at + i).filter((i) =>
+      Number.isFinite(mean[i]),
+    );
+    const average = (of: ArrayLike<number>) => part.reduce((sum, i) => sum + (of[i] ?? 0), 0) / part.length;
+    if (part.length === 0) continue;
+    buckets.push({
+      step: average(steps),
+      minimum: min(part.map((i) => minimum[i] ?? Infinity)),
+      maximum: max(part.map((i) => maximum[i] ?? -Infinity)),
+      mean: average(mean),
+    });
   }
   return buckets;
 }

@@ -1,8 +1,8 @@
 import { stringify } from 'yaml';
 import type { RunProfile } from '../../../contract/profile.ts';
-import type { RunDetail, RunStep, WhyFaster } from '../../../contract/runs.ts';
+import type { RunDetail, RunFigures, WhyFaster } from '../../../contract/runs.ts';
 import { version } from '../../version.ts';
-import { lossChart } from './chart.ts';
+import { lossChart, type Points } from './chart.ts';
 import { change, duration, escapeHtml, figure, percent, time } from './format.ts';
 import { profileSection } from './profileSection.ts';
 import { style } from './style.ts';
@@ -10,7 +10,8 @@ import { waterfallSection } from './waterfall.ts';
 
 export interface ReportedRun {
   run: RunDetail;
-  steps: RunStep[];
+  loss: Points;
+  figures: RunFigures;
   /** Absent: no step was profiled. */
   profile?: RunProfile | undefined;
 }
@@ -26,10 +27,10 @@ const colours = ['a', 'b', 'c', 'd', 'e', 'f'];
 /** One page that stands alone: no script, nothing fetched, light and dark. */
 export function reportRuns(reported: ReportedRun[], comparison?: ReportedComparison): string {
   const title = reported.map(({ run }) => run.name).join(' · ');
-  const curves = reported.map(({ run, steps }, index) => ({
+  const curves = reported.map(({ run, loss }, index) => ({
     name: run.name,
     colour: colours[index % colours.length] ?? 'a',
-    steps,
+    loss,
     evaluations: run.evaluations,
   }));
   const key = curves.map(({ name, colour }) => `<i class="${colour}">● ${escapeHtml(name)}</i>`).join('');
@@ -40,7 +41,7 @@ export function reportRuns(reported: ReportedRun[], comparison?: ReportedCompari
     `<title>${escapeHtml(title)} – Tessera</title>`,
     `<style>${style}</style></head><body><main>`,
     reported.length > 1 ? `<h1>${escapeHtml(title)}</h1>` : '',
-    ...reported.map(({ run, steps }) => heading(run, steps)),
+    ...reported.map(({ run, figures }) => heading(run, figures)),
     '<h2>Loss</h2>',
     `<p class="key">${key}<i class="soft">band: lowest to highest, line: mean, ○ held out</i></p>`,
     lossChart(curves),
@@ -52,9 +53,7 @@ export function reportRuns(reported: ReportedRun[], comparison?: ReportedCompari
   ].join('\n');
 }
 
-function heading(run: RunDetail, steps: RunStep[]): string {
-  const positions = steps.reduce((sum, step) => sum + step.positions, 0);
-  const real = steps.reduce((sum, step) => sum + step.realTokens, 0);
+function heading(run: RunDetail, { positions, realTokens: real }: RunFigures): string {
   const figures: [string, string, string][] = [
     ['loss', figure(run.lastLoss), `${change(run.firstLoss, run.lastLoss)} from ${figure(run.firstLoss)}`],
     [
