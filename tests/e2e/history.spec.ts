@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import {
   coreOf,
   expect,
@@ -117,10 +120,32 @@ test('runs are searched, the search is kept, a run is deleted and brought back, 
   await first.app.close();
   await untilGone(home);
 
+  // Another program writes: the window shows a copy and says so, until the file is free again.
+  const other = new Database(join(home, 'tessera.sqlite'));
+  other.exec('BEGIN IMMEDIATE');
   const second = await open();
   await untilReady(second.page);
   await show(second.page, '/runs');
   const again = second.page.getByRole('grid', { name: 'Runs' }).getByRole('row');
+  await expect(again).toHaveCount(1);
+  const banner = second.page.getByRole('alert').filter({ hasText: 'Another program holds the history' });
+  await expect(banner.getByRole('button', { name: 'Save a copy…' })).toBeVisible();
+  other.close();
+  await banner.getByRole('button', { name: 'Try again' }).click();
+  await expect(banner).toBeHidden();
+  await untilReady(second.page);
+
+  await show(second.page, '/settings');
+  await second.page.getByRole('radiogroup', { name: 'Theme' }).getByRole('radio', { name: 'Light' }).click();
+  await expect(second.page.locator('html')).toHaveAttribute('data-theme', 'light');
+  await second.page.getByRole('spinbutton', { name: /Disk budget/ }).fill('37');
+  await second.page.getByRole('textbox', { name: /Learning rate/ }).fill('3e-5');
+  await second.page.getByRole('textbox', { name: /Held out/ }).fill('0.25');
+  await second.page.getByRole('textbox', { name: /Held out/ }).press('Enter');
+  await expect
+    .poll(() => JSON.parse(readFileSync(join(home, 'settings.json'), 'utf8')) as unknown)
+    .toMatchObject({ diskBudgetGib: 37, defaults: { lr: 3e-5, evalShare: 0.25 } });
+  await show(second.page, '/runs');
   await expect(again).toHaveCount(1);
   await second.page.getByRole('link', { name: 'Deleted' }).click();
   await expect(again).toContainText('slow rate');
