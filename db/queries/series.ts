@@ -23,7 +23,13 @@ export type Metric = keyof typeof metrics;
 const metricNames = Object.keys(metrics) as Metric[];
 
 /** What a curve may be drawn over, as the column of `runSteps` that holds it. */
-const axes = { step: 'step', tokens: 'realTokensTotal', elapsed: 'elapsedMs', flops: 'flopsTotal' } as const;
+const axes = {
+  step: 'step',
+  tokens: 'realTokensTotal',
+  elapsed: 'elapsedMs',
+  flops: 'flopsTotal',
+  wall: 'atMs',
+} as const;
 export type Axis = keyof typeof axes;
 
 export interface SeriesColumns {

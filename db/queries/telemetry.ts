@@ -34,6 +34,13 @@ export function telemetryQueries(db: Db) {
   const read = db.prepare(
     'SELECT source, field, startMs, atMs, data FROM runTelemetry WHERE runId = ? ORDER BY source, field, startMs',
   );
+  const readOne = db.prepare(
+    `SELECT source, field, startMs, atMs, data FROM runTelemetry WHERE runId = ? AND source = ?
+     ORDER BY source, field, startMs`,
+  );
+  const sources = db
+    .prepare('SELECT source FROM runTelemetry WHERE runId = ? GROUP BY source ORDER BY source')
+    .pluck();
   const put = db.transaction((runId: string, source: string, chunk: TelemetryChunk) => {
     const { startMs, offsetsMs, fields } = chunk;
     const times = toBytes(Uint32Array.from(offsetsMs));
@@ -51,18 +58,25 @@ export function telemetryQueries(db: Db) {
     put: (runId: string, source: string, chunk: TelemetryChunk) => {
       put.immediate(runId, source, chunk);
     },
-    /** In the order of source, field and time. */
-    read: (runId: string): FieldChunk[] => {
+    sources: (runId: string) => sources.all(runId) as string[],
+    /** In the order of source, field and time; of all sources, or of one. */
+    read: (runId: string, source?: string): FieldChunk[] => {
       const times = new Map<string, Uint32Array>();
-      return (read.all(runId) as Row[]).flatMap(({ source, field, startMs, atMs, data }) => {
+      const rows = source === undefined ? read.all(runId) : readOne.all(runId, source);
+      return (rows as Row[]).flatMap(({ source: from, field, startMs, atMs, data }) => {
         // '' comes before every other field of its source.
         if (field === '') {
-          times.set(`${source} ${String(startMs)}`, new Uint32Array(copy(atMs)));
+          times.set(`${from} ${String(startMs)}`, new Uint32Array(copy(atMs)));
           return [];
         }
         const values = new Float64Array(copy(data));
-        const offsets = times.get(`${source} ${String(startMs)}`) ?? new Uint32Array(0);
-        return { source, field, values, atMs: Float64Array.from(offsets, (offset) => startMs + offset) };
+        const offsets = times.get(`${from} ${String(startMs)}`) ?? new Uint32Array(0);
+        return {
+          source: from,
+          field,
+          values,
+          atMs: Float64Array.from(offsets, (offset) => startMs + offset),
+        };
       });
     },
   };

@@ -393,7 +393,8 @@ export const runChannels = {
       maxPoints: z.int().positive().default(2000),
       fromStep: z.int().optional(),
       toStep: z.int().optional(),
-      axis: z.enum(runAxes).default('step'),
+      /** `wall`: UTC milliseconds, by which what the machine did is laid beside the steps. */
+      axis: z.enum([...runAxes, 'wall']).default('step'),
     }),
     result: z.object({ series: z.array(series) }),
   }),

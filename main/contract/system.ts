@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { call } from './channel.ts';
+import { numericsTest } from './runs.ts';
 
 /** Why the history is a copy that can only be read. */
 export const historyTrouble = z.object({
@@ -40,6 +41,13 @@ export const doctorReport = z.object({
 });
 export type DoctorReport = z.infer<typeof doctorReport>;
 
+const measurement = z.object({
+  numerics: numericsTest,
+  /** Of a large product and a large copy; absent where the device has no room for them. */
+  roof: z.object({ flopsPerSecond: z.number(), bytesPerSecond: z.number() }).optional(),
+});
+export type Measurement = z.infer<typeof measurement>;
+
 export const systemChannels = {
   'system:info': call({ args: z.object({}), result: systemInfo }),
   /** Writes what can be read of the history into a new file of this folder. */
@@ -52,4 +60,6 @@ export const systemChannels = {
   /** Ends a core that shows a copy, so that the next one tries the history itself. */
   'system:reopen-history': call({ args: z.object({}), result: z.object({}) }),
   'system:doctor': call({ args: z.object({}), result: doctorReport }),
+  /** Tests every kernel of a device and measures its matrix rate and copy bandwidth; takes seconds. */
+  'system:measure': call({ args: z.object({ device: z.string().min(1) }), result: measurement }),
 };

@@ -78,7 +78,16 @@ export const telemetryChannels = {
   'telemetry:watch': stream({ args: z.object({}), event: telemetry, key: () => 'now' }),
   /** What was stored with a run, merged to at most so many points a field with their extremes. */
   'telemetry:of-run': call({
-    args: z.object({ id: z.string().min(1), maxPoints: z.int().positive().default(600) }),
-    result: z.object({ series: z.array(telemetrySeries) }),
+    args: z.object({
+      id: z.string().min(1),
+      maxPoints: z.int().positive().default(600),
+      /** Only this one (`host`, `gpu0`); of a long run one is read far sooner than all. */
+      source: z.string().optional(),
+    }),
+    result: z.object({
+      series: z.array(telemetrySeries),
+      /** Everything that told of itself while the run trained. */
+      sources: z.array(z.string()),
+    }),
   }),
 };

@@ -18,11 +18,17 @@ export interface MetricChart {
   /** A horizontal dashed line with its value, such as the clip limit. */
   limit?: number;
   points?: { x: number; value: number; isBest?: boolean }[];
+  /** Stretches of the axis that are marked, such as those in which a GPU was held back. */
+  shaded?: { from: number; to: number }[];
   /** Words for a place on the axis. */
   placeFormat?: (x: number) => string;
   from?: 'zero' | 'data';
   /** The axis counts in this many of the series' units; `axisFormat` takes what it counts, `format` the series' own. */
   unitSize?: number;
+  /** Upper end of the axis of values where it is fixed. */
+  max?: number;
+  /** Room for three labels beside it, no more. */
+  isSmall?: boolean;
   format: (value: number) => string;
   /** Shorter words for the axis; absent: `format`. */
   axisFormat?: (value: number) => string;
@@ -75,7 +81,13 @@ export function metricOption(chart: MetricChart, sight: Pick<Sight, 'widthPx' | 
         markArea: {
           silent: true,
           itemStyle: { color: withAlpha(token('c8'), 0.05) },
-          data: newest < lastPlace ? [[{ xAxis: newest }, { xAxis: lastPlace }]] : [],
+          data: [
+            ...(newest < lastPlace ? [[{ xAxis: newest }, { xAxis: lastPlace }]] : []),
+            ...(chart.shaded ?? []).map(({ from, to }) => [
+              { xAxis: from, itemStyle: { color: withAlpha(token('warn'), 0.3) } },
+              { xAxis: to },
+            ]),
+          ],
         },
         ...(chart.limit !== undefined && {
           markLine: {
@@ -128,6 +140,8 @@ function axes(chart: MetricChart, lastPlace: number, place: (x: number) => strin
       type: 'value',
       min: 0,
       max: lastPlace,
+      // No axis of a run has halves: steps, tokens, milliseconds, operations.
+      minInterval: 1,
       splitLine: { show: false },
       axisLabel: { ...label, show: chart.showsSteps === true, formatter: place, hideOverlap: true },
     },
@@ -135,7 +149,8 @@ function axes(chart: MetricChart, lastPlace: number, place: (x: number) => strin
       ...bare,
       type: chart.isLog === true ? 'log' : 'value',
       scale: chart.from === 'data',
-      splitNumber: 4,
+      splitNumber: chart.isSmall === true ? 2 : 4,
+      ...(chart.max !== undefined && { max: chart.max, interval: chart.max / 2 }),
       axisPointer: { show: false },
       splitLine: { lineStyle: { color: token('line'), width: 1 } },
       axisLabel: { ...label, formatter: chart.axisFormat ?? chart.format },

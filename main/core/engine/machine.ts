@@ -23,6 +23,8 @@ const hello = z.looseObject({
   backends: z.array(z.string()).default(['cpu']),
   libraries: z.record(z.string(), z.unknown()).default({}),
   kernels: z.array(kernel).default([]),
+  /** What the driver says of every GPU, also of those that this build cannot use. */
+  gpus: z.array(z.looseObject({ index: z.int() })).default([]),
 });
 export type Machine = z.infer<typeof hello>;
 

@@ -1,10 +1,13 @@
 import { readFileSync, statfsSync } from 'node:fs';
 import { availableParallelism, cpus, freemem, totalmem } from 'node:os';
+import { z } from 'zod';
 import { toErrorBody, type ErrorBody } from '../../contract/errors.ts';
+import { numericsTest } from '../../contract/runs.ts';
 import type { DoctorReport } from '../../contract/system.ts';
 import { bundled } from '../bundled.ts';
 import { engineBinary } from '../engine/binary.ts';
-import { readMachine } from '../engine/machine.ts';
+import { runEngine } from '../engine/engineProcess.ts';
+import { readMachine, type Machine } from '../engine/machine.ts';
 import type { Home } from '../home.ts';
 
 const lowDiskBytes = 5 * 2 ** 30;
@@ -23,12 +26,18 @@ export async function examine(home: Home): Promise<DoctorReport> {
   const path = await attempt(engineBinary);
   const machine = path === undefined ? undefined : await attempt(readMachine);
   await attempt(bundled);
-  const gpus = machine?.devices.filter(({ device }) => device !== 'cpu') ?? [];
-  if (machine !== undefined && gpus.length === 0) {
+  const usable = machine?.devices.filter(({ device }) => device !== 'cpu') ?? [];
+  const gpus = describeGpus(machine);
+  if (machine !== undefined && usable.length === 0) {
+    const isThere = gpus.length > 0;
     problems.push({
       code: 'noGpu',
-      message: 'no usable NVIDIA GPU was found',
-      hint: 'Training runs on the CPU: fit for the bundled model only.',
+      message: isThere
+        ? 'this engine was built without CUDA: it cannot use the GPUs that are here'
+        : 'no usable NVIDIA GPU was found',
+      hint: isThere
+        ? 'Build it on a machine with nvcc, or with TESSERA_CUDA=1.'
+        : 'Training runs on the CPU: fit for the bundled model only.',
     });
   }
   const { bavail, bsize, blocks } = statfsSync(home.root);
@@ -54,6 +63,31 @@ export async function examine(home: Home): Promise<DoctorReport> {
     cpu: { name: cpus()[0]?.model.trim() ?? 'unknown', cores: availableParallelism() },
     problems,
   };
+}
+
+/** Of every GPU what the driver says and, where the engine can use it, its device. */
+function describeGpus(machine: Machine | undefined): Record<string, unknown>[] {
+  const devices = machine?.devices.filter(({ device }) => device !== 'cpu') ?? [];
+  const told = machine?.gpus ?? [];
+  if (told.length === 0) return devices;
+  return told.map((gpu) => ({
+    ...gpu,
+    ...devices.find(({ device }) => device === `cuda:${String(gpu.index)}`),
+  }));
+}
+
+const roof = z.object({ flopsPerSecond: z.number(), bytesPerSecond: z.number() });
+const measured = z.object({ numerics: numericsTest, roof: roof.optional() });
+
+/**
+ * Runs every kernel of a device against fp64 in the sizes of the bundled model, and measures a matrix product and a
+ * copy: a few seconds.
+ * @throws {TesseraError} what the engine says of the device
+ */
+export async function measureDevice(device: string, signal: AbortSignal): Promise<z.infer<typeof measured>> {
+  const { model } = bundled();
+  const args = ['verify', '--numerics', '--roof', '--accept-slow', '--model', model, '--device', device];
+  return measured.parse(await runEngine(args, { signal, maySayNo: true }));
 }
 
 /** Linux counts caches as used; what a program can get is MemAvailable. */

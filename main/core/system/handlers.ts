@@ -3,7 +3,7 @@ import type { Handlers } from '../../contract/channel.ts';
 import type { systemChannels } from '../../contract/system.ts';
 import type { CoreContext } from '../context.ts';
 import { copyHistory, mendHistory } from '../history.ts';
-import { examine } from './doctor.ts';
+import { examine, measureDevice } from './doctor.ts';
 import { version } from '../version.ts';
 
 export function systemHandlers(context: CoreContext): Handlers<typeof systemChannels> {
@@ -29,5 +29,6 @@ export function systemHandlers(context: CoreContext): Handlers<typeof systemChan
       return {};
     },
     'system:doctor': () => examine(home),
+    'system:measure': ({ device }, { signal }) => measureDevice(device, signal),
   };
 }

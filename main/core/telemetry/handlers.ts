@@ -12,8 +12,12 @@ export function telemetryHandlers(service: TelemetryService, runs: Runs): Handle
       await untilAborted(signal);
       stop();
     },
-    'telemetry:of-run': ({ id, maxPoints }) => ({
-      series: mergeTelemetry(service.queries.read(runs.find(id).id), maxPoints),
-    }),
+    'telemetry:of-run': ({ id, maxPoints, source }) => {
+      const { id: runId } = runs.find(id);
+      return {
+        series: mergeTelemetry(service.queries.read(runId, source), maxPoints),
+        sources: service.queries.sources(runId),
+      };
+    },
   };
 }

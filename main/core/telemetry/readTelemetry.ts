@@ -44,20 +44,30 @@ function merge(chunks: FieldChunk[], maxPoints: number) {
   };
 }
 
+/** Beyond this nobody trained between two readings: the run was stopped, or the machine slept. */
+const longestGapMs = 5000;
+
 /** Joules that all GPUs took while the run trained, and the most memory that one held; absent where none said. */
 export function gpuTotals(chunks: FieldChunk[]): { energyJ?: number; peakGpuBytes?: number } {
-  const energy = new Map<string, { first: number; last: number }>();
+  const energy = new Map<string, { joules: number; last: number; atMs: number }>();
   let peak = -Infinity;
-  for (const { source, field, values } of chunks) {
+  for (const { source, field, values, atMs } of chunks) {
     if (field !== 'energyJ' && field !== 'memoryBytes') continue;
     if (!source.startsWith('gpu')) continue;
-    for (const value of values) {
+    for (let i = 0; i < values.length; i += 1) {
+      const [value = Number.NaN, at = 0] = [values[i], atMs[i]];
       if (!Number.isFinite(value)) continue;
       if (field === 'memoryBytes') peak = Math.max(peak, value);
-      else energy.set(source, { first: energy.get(source)?.first ?? value, last: value });
+      else {
+        const before = energy.get(source) ?? { joules: 0, last: value, atMs: at };
+        // The counter begins anew with the driver.
+        const isNext = at - before.atMs <= longestGapMs && value >= before.last;
+        const joules = before.joules + (isNext ? value - before.last : 0);
+        energy.set(source, { joules, last: value, atMs: at });
+      }
     }
   }
-  const joules = [...energy.values()].reduce((sum, { first, last }) => sum + (last - first), 0);
+  const joules = [...energy.values()].reduce((sum, each) => sum + each.joules, 0);
   return {
     ...(energy.size > 0 && { energyJ: joules }),
     ...(peak > 0 && { peakGpuBytes: peak }),

@@ -1,16 +1,21 @@
 import { bytes } from '../../format.ts';
+import { nvlinkText, pcieText } from './links.ts';
 
-/** The engine's record of a GPU as name and value; what a GPU does not report is `n/a`, never zero. */
+/** What driver and engine say of a GPU as name and value; what it does not report is `n/a`, never zero. */
 export function gpuFacts(gpu: Record<string, unknown>): { name: string; value: string }[] {
   const text = (key: string) =>
     typeof gpu[key] === 'string' || typeof gpu[key] === 'number' ? String(gpu[key]) : 'n/a';
   const size = (key: string) => (typeof gpu[key] === 'number' ? bytes(gpu[key]) : 'n/a');
+  const cuda = typeof gpu.cudaDriver === 'string' ? `, CUDA up to ${gpu.cudaDriver}` : '';
   return [
     { name: 'Name', value: text('name') },
-    { name: 'Device', value: text('device') },
+    { name: 'Device', value: typeof gpu.device === 'string' ? gpu.device : 'not usable by this engine' },
+    { name: 'Bus', value: text('pciBusId') },
     { name: 'Memory', value: size('memoryBytes') },
     { name: 'Compute capability', value: text('computeCapability') },
-    { name: 'Driver', value: text('driver') },
+    { name: 'Driver', value: `${text('driver')}${cuda}` },
+    { name: 'PCI Express', value: pcieText(gpu) },
+    { name: 'NVLink', value: nvlinkText(gpu) },
   ];
 }
 

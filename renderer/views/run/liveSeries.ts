@@ -70,7 +70,9 @@ function interpolate(from: ArrayLike<number>, to: ArrayLike<number>, at: number)
   const { length } = from;
   const last = from[length - 1] ?? 0;
   if (length === 0 || last <= 0) return at;
-  if (at >= last) return (at / last) * (to[length - 1] ?? 0);
+  const end = to[length - 1] ?? 0;
+  // Over steps themselves nothing is worked out: 4000 / 7 × 7 is no whole number.
+  if (at >= last) return end === last ? at : (at / last) * end;
   let low = 0;
   let high = length - 1;
   while (low < high) {

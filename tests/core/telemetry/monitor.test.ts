@@ -24,11 +24,6 @@ beforeAll(() => {
     'tests/native/nvml_stand_in.c',
   ]);
 });
-afterEach(async () => {
-  const ended = new Promise((done) => monitor?.once('close', done));
-  monitor?.stdin?.end();
-  await ended;
-});
 afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
@@ -51,7 +46,59 @@ function watch(says: string) {
   };
 }
 
+/** What the engine says of the GPUs when it introduces itself. */
+function hello(says: string) {
+  writeFileSync(script, says);
+  const out = execFileSync(engineBinary(), ['hello', '--json'], {
+    env: { ...process.env, ENGINE_LIB_PATH: folder, NVML_STAND_IN: script },
+  });
+  return (JSON.parse(out.toString()) as { gpus: Record<string, unknown>[] }).gpus;
+}
+
+describe('the links of GPUs', () => {
+  it('are told: PCIe, NVLink to a GPU or through a switch, the nearest thing that two share', () => {
+    const [first] = hello('count 3\nnvlinks 4\nlevel 30\n');
+    expect(first).toEqual({
+      ...{
+        index: 0,
+        name: 'Stand-in 0',
+        pciBusId: '00000000:01:00.0',
+        driver: '570.86.15',
+        cudaDriver: '12.8',
+      },
+      ...{ computeCapability: '9.0', memoryBytes: 80 * 2 ** 30, powerLimitW: 700 },
+      ...{ pcieGeneration: 4, pcieWidth: 8, pcieMaxGeneration: 5, pcieMaxWidth: 16 },
+      ...{ nvlinks: 4, nvlinkVersion: 4, nvlinkBytesPerSecond: 26_562e6 },
+      // The stand-in's links lead to the next GPU.
+      peers: [
+        { index: 1, nvlinks: 4, path: 'host bridge' },
+        { index: 2, nvlinks: 0, path: 'host bridge' },
+      ],
+    });
+    expect(hello('count 3\nnvlinks 4\nswitch 1\n')[0]?.peers).toEqual([
+      { index: 1, nvlinks: 4, path: 'system' },
+      { index: 2, nvlinks: 4, path: 'system' },
+    ]);
+  });
+
+  it('are absent where a GPU does not tell, and a lost one stays in the list', () => {
+    const says =
+      'count 2\n0.nvlink 3\n0.pcieWidth 3\n0.capability 999\n0.ancestor 3\n1.handle 15\ndriver 999\n';
+    const [first, second] = hello(says);
+    for (const field of ['nvlinks', 'pcieWidth', 'computeCapability', 'driver', 'nvlinkBytesPerSecond'])
+      expect(first).not.toHaveProperty(field);
+    expect(first).toMatchObject({ pcieGeneration: 4, peers: [{ index: 1 }] });
+    expect(second).toMatchObject({ index: 1, lost: true });
+  });
+});
+
 describe('the monitor', { timeout: 30_000 }, () => {
+  afterEach(async () => {
+    const ended = new Promise((done) => monitor?.once('close', done));
+    monitor?.stdin?.end();
+    await ended;
+  });
+
   it('reads every field of every GPU', async () => {
     const until = watch('count 2\nthrottleReasons 4\n');
     const { gpus } = await until(({ gpus: all }) => all.every((gpu) => gpu.eccCorrected !== undefined));

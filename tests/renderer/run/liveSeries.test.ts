@@ -91,6 +91,9 @@ describe('steps and places on the axis', () => {
   });
   it('are the same while nothing is known', () => {
     expect(placeOfStep(emptySeries(), 12)).toBe(12);
+    // Over steps the end of a run lies at its last step to the bit, however many there are so far.
+    for (let number = 1; number <= 50; number += 1)
+      expect(placeOfStep(appendStep(emptySeries(), 'loss', steps(1, number)), 4000)).toBe(4000);
   });
 });
 

@@ -56,13 +56,22 @@ export function telemetryOption(
 ): ChartOption {
   const color = token(panel.color);
   const label = { color: token('tx-3'), fontSize: 11, fontFamily: token('font-ui') };
-  const points = (values: Float64Array) =>
-    Array.from(values, (value, i) => [((series.atMs[i] ?? 0) - startMs) / 1000, value]);
-  const low = points(series.minimum);
-  const spread = Array.from(series.maximum, (value, i) => [
-    low[i]?.[0] ?? 0,
-    value - (series.minimum[i] ?? 0),
-  ]);
+  const isGap = gapFinder(series.atMs);
+  const points = (value: (i: number) => number) =>
+    Array.from(series.atMs, (at, i): [number, number | null][] => {
+      const x = (at - startMs) / 1000;
+      // Nobody looked: the machine slept, or nothing trained. A line through it would be made up.
+      return isGap(i)
+        ? [
+            [x, null],
+            [x, value(i)],
+          ]
+        : [[x, value(i)]];
+    }).flat();
+  /** Of each drawn point: the one that it shows. */
+  const shown = Array.from(series.atMs, (_, i) => (isGap(i) ? [i, i] : [i])).flat();
+  const low = points((i) => series.minimum[i] ?? Number.NaN);
+  const spread = points((i) => (series.maximum[i] ?? 0) - (series.minimum[i] ?? 0));
   const held = throttledSpans(throttle, startMs);
   return {
     animation: false,
@@ -73,7 +82,7 @@ export function telemetryOption(
       borderColor: token('line-2'),
       textStyle: { color: token('tx-1'), fontSize: 12, fontFamily: token('font-ui') },
       formatter: (hits: { dataIndex: number }[]) => {
-        const i = hits[0]?.dataIndex ?? 0;
+        const i = shown[hits[0]?.dataIndex ?? 0] ?? 0;
         const [minimum, maximum, mean] = [series.minimum[i], series.maximum[i], series.mean[i]];
         if (mean === undefined) return '';
         const range =
@@ -112,7 +121,7 @@ export function telemetryOption(
         symbol: 'none',
         lineStyle: { width: 1.25, color },
         itemStyle: { color },
-        data: points(series.mean),
+        data: points((i) => series.mean[i] ?? Number.NaN),
         // A wash over the spans in which something held the clocks down, with the reason.
         markArea: {
           silent: true,
@@ -124,6 +133,16 @@ export function telemetryOption(
     ],
   };
 }
+
+/** Whether so much time lies before a point that nothing was recorded meanwhile. */
+function gapFinder(atMs: Float64Array): (i: number) => boolean {
+  const usual = Array.from(atMs.subarray(1), (at, i) => at - (atMs[i] ?? 0)).sort((a, b) => a - b);
+  const longest = Math.max(5000, 8 * (usual[usual.length >> 1] ?? 0));
+  return (i) => i > 0 && (atMs[i] ?? 0) - (atMs[i - 1] ?? 0) > longest;
+}
+
+export const sourceTitle = (source: string) =>
+  source === 'host' ? 'Computer' : source.replace('gpu', 'GPU ');
 
 /** Points in a row with the same reasons as one span, in seconds since the run's start. */
 function throttledSpans(throttle: TelemetrySeries | undefined, startMs: number) {
