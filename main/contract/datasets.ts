@@ -48,7 +48,7 @@ const mapping = {
   roles: z.record(z.string(), z.string()).default({}),
 };
 
-const importArgs = z.object({
+export const importArgs = z.object({
   paths: z.array(z.string()).min(1),
   name: z.string().min(1).optional(),
   /** A file's format (`jsonl`, `json`, `csv`, `parquet`, `txt`) or a row's (`messages`, …). */
@@ -166,9 +166,21 @@ export type ExampleOrigins = z.infer<typeof exampleOrigins>;
 
 const example = id.extend({ index: count });
 
+/** An import that ended with the core it ran in; nothing half-written of it is left. */
+export const interruptedImport = z.object({ key: z.string(), startedAtMs: z.number(), args: importArgs });
+export type InterruptedImport = z.infer<typeof interruptedImport>;
+
 export const datasetChannels = {
   'datasets:import': call({ args: importArgs, result: importResult }),
-  'datasets:list': call({ args: z.object({}), result: z.object({ datasets: z.array(dataset) }) }),
+  'datasets:list': call({
+    args: z.object({}),
+    result: z.object({ datasets: z.array(dataset), interrupted: z.array(interruptedImport).optional() }),
+  }),
+  /** Takes an interrupted import off the list. */
+  'datasets:forget-import': call({
+    args: z.object({ key: z.string().regex(/^[0-9a-f]{16}$/) }),
+    result: z.object({ ok: z.literal(true) }),
+  }),
   'datasets:show': call({
     args: id,
     result: z.object({

@@ -1,6 +1,6 @@
 import { defineStore } from 'pinia';
 import { computed, ref, shallowRef, watch } from 'vue';
-import type { Dataset } from '../../main/contract/datasets.ts';
+import type { Dataset, InterruptedImport } from '../../main/contract/datasets.ts';
 import { toErrorBody, type ErrorBody } from '../../main/contract/errors.ts';
 import { client } from '../client.ts';
 import { rateOf, type Sample } from './importRate.ts';
@@ -35,6 +35,8 @@ export const useDatasetsStore = defineStore('datasets', () => {
   const isLoaded = ref(false);
   const error = shallowRef<unknown>();
   const imports = ref<GoingImport[]>([]);
+  /** Imports of a core that died. */
+  const interrupted = shallowRef<InterruptedImport[]>([]);
   const newest = ref<string>();
   /** The import whose first rows are looked at. */
   const watched = ref<number>();
@@ -43,7 +45,9 @@ export const useDatasetsStore = defineStore('datasets', () => {
 
   async function reload(): Promise<void> {
     try {
-      all.value = (await client.call('datasets:list', {})).datasets;
+      const list = await client.call('datasets:list', {});
+      all.value = list.datasets;
+      interrupted.value = list.interrupted ?? [];
       error.value = undefined;
       isLoaded.value = true;
       histograms.value = (await client.call('datasets:histograms', {})).histograms;
@@ -110,6 +114,19 @@ export const useDatasetsStore = defineStore('datasets', () => {
     }
   }
 
+  /** Starts an interrupted import from its beginning, as it was asked for. */
+  async function importAgain({ key, args }: InterruptedImport): Promise<void> {
+    interrupted.value = interrupted.value.filter((each) => each.key !== key);
+    const { paths, ...options } = args;
+    await importFiles([...paths], options);
+    await forget(key);
+  }
+
+  async function forget(key: string): Promise<void> {
+    await client.call('datasets:forget-import', { key });
+    await reload();
+  }
+
   async function remove(dataset: Dataset): Promise<void> {
     await client.call('datasets:remove', { id: dataset.id });
     await reload();
@@ -138,6 +155,9 @@ export const useDatasetsStore = defineStore('datasets', () => {
     isLoaded,
     error,
     imports,
+    interrupted,
+    importAgain,
+    forget,
     /** The dataset that was imported last. */
     newest,
     watched,

@@ -110,10 +110,23 @@ test('200,000 rows scroll with only those in sight drawn; any of them is a jump 
   await expect(page.getByRole('status').filter({ hasText: '1 row' })).toBeVisible({ timeout: 30_000 });
 });
 
-test('a dataset that another program of the home imported opens by its address', async ({ home, open }) => {
+test('an import that was cut off is offered again; what another program imported opens by its address', async ({
+  home,
+  open,
+}) => {
+  // A core died in the middle of this import.
+  const path = join(folder, 'cut-off.jsonl');
+  writeFileSync(path, `${chat('Is it there?', 'It is.')}\n`);
+  mkdirSync(join(home, 'imports'), { recursive: true });
+  const note = { startedAtMs: 1, args: { paths: [path] } };
+  writeFileSync(join(home, 'imports', `${'ab'.repeat(8)}.import.json`), JSON.stringify(note));
   const { page } = await open();
   await untilReady(page);
   await show(page, '/datasets');
+  await page.getByRole('button', { name: 'Import again' }).click();
+  const grid = page.getByRole('grid', { name: 'Rows', exact: true });
+  await expect(grid.getByRole('row').first()).toContainText('Is it there?', { timeout: 60_000 });
+  await expect(page.getByRole('button', { name: 'Import again' })).toHaveCount(0);
   const core = await coreOf(home);
   const { dataset } = await core.call('datasets:import', { paths: ['bundled'], name: 'from a terminal' });
   core.close();

@@ -7,8 +7,14 @@ export const command = defineCommand({
   options: {},
   numPositionals: [0, 0],
   run: async ({ core }) => (await core()).call('datasets:list', {}),
-  text: ({ datasets }) =>
-    datasets
-      .map(({ id, format, rows, tokens }) => `${id}  ${format}  ${count(rows)} rows  ${count(tokens)} tokens`)
-      .join('\n') || 'no datasets yet: tessera data import PATH…',
+  text: ({ datasets, interrupted = [] }) =>
+    [
+      ...datasets.map(
+        ({ id, format, rows, tokens }) => `${id}  ${format}  ${count(rows)} rows  ${count(tokens)} tokens`,
+      ),
+      ...interrupted.map(
+        ({ args }) =>
+          `interrupted: the import of ${args.paths.join(', ')}; nothing half-written was kept. Import it again.`,
+      ),
+    ].join('\n') || 'no datasets yet: tessera data import PATH…',
 });

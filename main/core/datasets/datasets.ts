@@ -17,6 +17,7 @@ import { CacheStore, type CacheLease } from './cache/cacheStore.ts';
 import { readManifest, type CacheManifest } from './cache/tokenCache.ts';
 import { downloadFromHub, hubAccess, parseHubName } from './hub.ts';
 import { skippedName, type ImportJob, type JobFile } from './importJob.ts';
+import { ImportNotes } from './importNotes.ts';
 import { runInThread } from './importThread.ts';
 import { hashParts, hashTemplates, readModelFolder } from './modelFolder.ts';
 import type { ReadOptions, TokenOptions } from './options.ts';
@@ -55,11 +56,13 @@ const defaultBudgetGib = 100;
 export class Datasets {
   private readonly context: CoreContext;
   private readonly store: CacheStore;
+  readonly notes: ImportNotes;
   /** Caches being made; a second call for one waits for the first. */
   private readonly making = new Map<string, Promise<CacheManifest>>();
 
   constructor(context: CoreContext) {
     this.context = context;
+    this.notes = new ImportNotes(join(context.home.root, 'imports'));
     const budgetGib = Number(process.env['TESSERA_CACHE_BUDGET_GIB'] ?? defaultBudgetGib);
     this.store = new CacheStore(context.db, context.home.caches, budgetGib * gibibyte);
   }

@@ -47,7 +47,9 @@ export function datasetHandlers(datasets: Datasets): Handlers<typeof datasetChan
   };
   return {
     'datasets:import': async (args, call) => {
-      const { dataset, manifest } = await datasets.import(withLike(toRequest(args), args.like), call);
+      const request = withLike(toRequest(args), args.like);
+      const done = datasets.notes.begin(args);
+      const { dataset, manifest } = await datasets.import(request, call).finally(done);
       const skipped = await datasets.skipped(dataset.cacheKey, 0, maxSkippedInResult);
       return {
         dataset: toDataset(dataset),
@@ -56,7 +58,14 @@ export function datasetHandlers(datasets: Datasets): Handlers<typeof datasetChan
         detections: manifest.detections,
       };
     },
-    'datasets:list': () => ({ datasets: datasets.list().map(toDataset) }),
+    'datasets:list': () => {
+      const interrupted = datasets.notes.interrupted();
+      return { datasets: datasets.list().map(toDataset), ...(interrupted.length > 0 && { interrupted }) };
+    },
+    'datasets:forget-import': ({ key }) => {
+      datasets.notes.forget(key);
+      return { ok: true };
+    },
     'datasets:show': async ({ id }, call) => {
       const row = datasets.find(id);
       const { manifest, release } = await datasets.tokens(row.id, {}, call);
