@@ -106,6 +106,11 @@ describe('a run', { timeout: 120_000 }, () => {
     const { run } = await train('--set', 'steps=200', '--detach');
     await untilRun(core, run.id, ({ steps }) => steps >= 1);
     expect((await tesseraJson<{ run: RunSummary }>(shop, ['pause', run.id])).run.status).toBe('paused');
+    // Neither of these waits for a word that the engine does not say twice.
+    expect((await tesseraJson<{ run: RunSummary }>(shop, ['pause', run.id])).run.status).toBe('paused');
+    await expect(core.call('runs:command', { id: run.id, command: 'profile' })).rejects.toMatchObject({
+      code: 'runPaused',
+    });
     const { steps } = await show(run.id);
     await new Promise((done) => setTimeout(done, 500));
     expect((await show(run.id)).steps).toBe(steps);

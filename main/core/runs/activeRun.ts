@@ -90,7 +90,7 @@ export class ActiveRun {
   }
 
   /**
-   * Resolves when the engine has done it.
+   * Resolves when the engine has done it, at once where it is so already.
    * @throws {TesseraError} what the engine said when it ended instead, or why it cannot be done
    */
   async command(command: EngineCommand): Promise<void> {
@@ -98,6 +98,10 @@ export class ActiveRun {
       await this.stop();
       return;
     }
+    // The engine answers neither of these twice.
+    const isPaused = this.state.status === 'paused';
+    if ((command === 'pause' && isPaused) || (command === 'resume' && !isPaused)) return;
+    if (command === 'profile' && isPaused) throw this.takesNoStep();
     const answer = { pause: 'paused', resume: 'resumed', checkpoint: 'checkpoint', profile: 'profile' }[
       command
     ];
@@ -191,6 +195,7 @@ export class ActiveRun {
     } else if (event.event === 'paused') {
       const { message } = event;
       this.apply({ kind: 'paused', ...(message !== undefined && { reason: message }) });
+      this.refuse('profile', this.takesNoStep());
       if (message !== undefined) this.cannotStop?.(new TesseraError('notSaved', message));
     } else if (event.event === 'warning' && event.code === 'checkpoint_skipped') {
       this.refuse('checkpoint', new TesseraError('checkpointSkipped', event.message, event.hint));
@@ -236,6 +241,14 @@ export class ActiveRun {
     this.recorder.write(() => {
       this.stores.runs.addEvent(this.id, { atMs, step, kind, data: JSON.stringify(data) });
     });
+  }
+
+  private takesNoStep(): TesseraError {
+    return new TesseraError(
+      'runPaused',
+      `run ${this.id} is paused: it takes no step that could be profiled`,
+      `Resume it first: tessera resume ${this.id}.`,
+    );
   }
 
   private answer(event: string): void {
