@@ -1,7 +1,9 @@
-import { rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import type { RunListRow, RunQueries } from '../../../db/queries/runs.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import type { Log } from '../log.ts';
+import { runFiles } from './runFolder.ts';
 import { isEnded } from './runState.ts';
 import type { RunStatus } from '../../contract/runs.ts';
 
@@ -31,6 +33,23 @@ export function sweepDeleted(queries: RunQueries, log: Log, nowMs = Date.now()):
       log(`run ${row.id}: deleted ${String(keptDeletedMs / 86_400_000)} days ago, now gone`);
     } catch (error) {
       log(`run ${row.id}: its files could not be removed: ${String(error)}`);
+    }
+  }
+}
+
+/**
+ * Removes what a core that was killed while it prepared runs left behind: folders that no row names. One that holds
+ * anything an engine wrote stays, whatever the history says.
+ */
+export function sweepPrepared(folder: string, queries: Pick<RunQueries, 'get'>, log: Log): void {
+  for (const name of readdirSync(folder).filter((each) => /^\d{6}-\d{6}-[0-9a-f]{6}$/.test(each))) {
+    const { out } = runFiles(join(folder, name));
+    if (queries.get(name) !== undefined || (existsSync(out) && readdirSync(out).length > 0)) continue;
+    try {
+      rmSync(join(folder, name), { recursive: true, force: true });
+      log(`run ${name} was never begun: what was prepared for it is gone`);
+    } catch (error) {
+      log(`run ${name} was never begun, and its folder could not be removed: ${String(error)}`);
     }
   }
 }

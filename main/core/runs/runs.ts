@@ -25,7 +25,7 @@ import type { Datasets, DatasetSource } from '../datasets/datasets.ts';
 import { chooseDevice, numRanks, readMachine } from '../engine/machine.ts';
 import { CalibrationDesk } from './calibration.ts';
 import { chooseCheckpoint } from './checkpoints.ts';
-import { sweepDeleted } from './deletion.ts';
+import { sweepDeleted, sweepPrepared } from './deletion.ts';
 import { hashModel } from './hashModel.ts';
 import { forecastRun, type EngineForecast } from './memory.ts';
 import { planRun, type PlannedRun, type PlanOptions } from './planRun.ts';
@@ -108,6 +108,7 @@ export class Runs {
     // A copy that is only shown has no engines to account for.
     if (context.history.trouble !== undefined) return;
     sweepDeleted(this.queries, context.log);
+    sweepPrepared(context.home.runs, this.queries, context.log);
     void recoverRuns(this.queries, this.series, context, tell).then((waiting) => {
       for (const id of waiting) this.supervisor.enqueue(id);
     });
