@@ -1,9 +1,10 @@
 import { copyFileSync, existsSync, mkdtempSync, renameSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { DatabaseFromFutureError, openDatabase, type Db } from '../../db/connection.ts';
 import { TesseraError } from '../contract/errors.ts';
 import type { HistoryTrouble } from '../contract/system.ts';
+import { makeOutputFolder } from './makeFolder.ts';
 import { salvage, type Salvaged } from './salvage.ts';
 import type { Log } from './log.ts';
 
@@ -85,6 +86,7 @@ const unreadable = (path: string, message: string) =>
 export async function copyHistory({ db }: History, target: string): Promise<Salvaged> {
   if (existsSync(target))
     throw new TesseraError('fileExists', `${target} is there already`, 'Give another folder.');
+  makeOutputFolder(dirname(target));
   return salvage(db, target);
 }
 

@@ -1,5 +1,6 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { TesseraError } from '../contract/errors.ts';
 
 /**
  * Makes a folder and what is missing above it. Node's own `recursive` tries forever where the file system says ENOENT
@@ -17,4 +18,19 @@ export function makeFolder(path: string): void {
     // Somebody else made it in between.
     if (!existsSync(target)) throw error;
   }
+}
+
+/**
+ * A folder that somebody named for what is written into it.
+ * @throws {TesseraError} `notWritable`, naming it
+ */
+export function makeOutputFolder(path: string): void {
+  const hint = 'Give a folder that you may write to.';
+  try {
+    makeFolder(path);
+  } catch (error) {
+    const why = (error as Error).message;
+    throw new TesseraError('notWritable', `the folder ${path} cannot be made: ${why}`, hint);
+  }
+  if (!statSync(path).isDirectory()) throw new TesseraError('notWritable', `${path} is a file`, hint);
 }

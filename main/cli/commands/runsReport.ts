@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { TesseraError } from '../../contract/errors.ts';
+import { makeOutputFolder } from '../../core/makeFolder.ts';
 import { defineCommand, usage } from '../command.ts';
 
 export const command = defineCommand({
@@ -12,10 +13,12 @@ export const command = defineCommand({
     if (options.out === undefined) throw usage('--out FILE is missing');
     const { html } = await (await core()).call('runs:report', { ids: positionals });
     const file = resolve(options.out);
+    makeOutputFolder(dirname(file));
     try {
       writeFileSync(file, html);
     } catch (error) {
-      throw new TesseraError('notWritable', `${file} cannot be written: ${(error as Error).message}`);
+      const why = (error as Error).message;
+      throw new TesseraError('notWritable', `${file} cannot be written: ${why}`, 'Give another file.');
     }
     return { ok: true, file, sizeBytes: Buffer.byteLength(html) };
   },

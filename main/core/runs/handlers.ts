@@ -157,7 +157,9 @@ export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
       const why = explainSpeed(pair, runs.accounts.of, false);
       return { html: reportRuns(reported, { ...compared, ...why }) };
     },
-    'runs:export': ({ id, folder, checkpoint }) => ({ files: exportRun(runs.find(id), folder, checkpoint) }),
+    'runs:export': async ({ id, folder, checkpoint }) => ({
+      files: await exportRun(runs.find(id), folder, checkpoint),
+    }),
     'runs:generate': (args, call) => generate(runs, args, call),
     'runs:watch': async ({ id: name }, emit, signal) => {
       const id = name === undefined ? undefined : runs.find(name).id;
