@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { homedir, tmpdir, userInfo } from 'node:os';
-import { join, resolve } from 'node:path';
+import { isAbsolute, join, resolve } from 'node:path';
 import { TesseraError } from '../contract/errors.ts';
 import { makeFolder } from './makeFolder.ts';
 
@@ -52,9 +52,19 @@ const pointerName = 'location.json';
 
 function platformHome(env: NodeJS.ProcessEnv): string {
   if (process.platform === 'win32')
-    return join(env.APPDATA ?? join(homedir(), 'AppData', 'Roaming'), 'Tessera');
-  if (process.platform === 'darwin') return join(homedir(), 'Library', 'Application Support', 'Tessera');
-  return join(env.XDG_DATA_HOME ?? join(homedir(), '.local', 'share'), 'tessera');
+    return join(absolute(env.APPDATA) ?? join(userFolder(), 'AppData', 'Roaming'), 'Tessera');
+  if (process.platform === 'darwin') return join(userFolder(), 'Library', 'Application Support', 'Tessera');
+  return join(absolute(env.XDG_DATA_HOME) ?? join(userFolder(), '.local', 'share'), 'tessera');
+}
+
+/** An empty `HOME` would be the working folder. */
+function userFolder(): string {
+  return absolute(homedir()) ?? userInfo().homedir;
+}
+
+/** An empty or a relative folder counts as none, as the XDG specification has it: it would be another one in each place. */
+function absolute(folder: string | undefined): string | undefined {
+  return folder !== undefined && isAbsolute(folder) ? folder : undefined;
 }
 
 /**

@@ -38,4 +38,8 @@ it('finds the home that was chosen, unless the environment names one or it is go
   expect(defaultHome({ ...env, TESSERA_HOME: '/named' })).toBe('/named');
   setHomePointer(undefined, env);
   expect(defaultHome(env)).toBe(usual);
+  if (process.platform === 'linux') {
+    for (const XDG_DATA_HOME of ['', 'relative'])
+      expect(defaultHome({ XDG_DATA_HOME })).toBe(defaultHome({ XDG_DATA_HOME: undefined }));
+  }
 });
