@@ -50,16 +50,31 @@ export async function followRun(core: CoreClient, id: string, watcher: Watcher):
         updates.forEach(show);
         // An update that was dropped may have been the last one.
         if (numDropped > 0)
-          core.call('runs:show', { id }).then(({ run }) => {
-            show({ kind: 'run', run });
-          }, reject);
+          core.call('runs:show', { id }).then(
+            ({ run }) => {
+              show({ kind: 'run', run });
+            },
+            (error: unknown) => {
+              reject(coreGone(error, id));
+            },
+          );
       });
-      watch.done.catch(reject);
+      watch.done.catch((error: unknown) => {
+        reject(coreGone(error, id));
+      });
     });
   } finally {
     signal.removeEventListener('abort', stop);
     progress.clear();
   }
+}
+
+/** Where the core ended the run is not lost: the same command again would train it from the beginning. */
+function coreGone(error: unknown, id: string): Error {
+  if (!(error instanceof TesseraError) || error.code !== 'disconnected')
+    return error instanceof Error ? error : new Error(String(error));
+  const hint = `Its engine saves and ends by itself. Go on with: tessera resume ${id}`;
+  return new TesseraError(error.code, `the core ended while run ${id} trained`, hint);
 }
 
 /** @throws {TesseraError} `runFailed`: the command fails with its run */

@@ -7,9 +7,10 @@ export const commonOptions = {
   help: { type: 'boolean', short: 'h', help: 'this text' },
 } satisfies Options;
 
-export async function overview(): Promise<string> {
+/** Of all commands, or of those named. */
+export async function overview(names = commandNames()): Promise<string> {
   const rows: [string, string][] = [];
-  for (const name of commandNames()) rows.push([name, (await loadCommand(name)).summary]);
+  for (const name of names) rows.push([name, (await loadCommand(name)).summary]);
   return [
     'Tessera fine-tunes hybrid language models on your own chats.',
     '',

@@ -46,7 +46,8 @@ export function progressLine({ what, done, total, unit = '', detail }: Progress,
   if (total === undefined && unit === '') return `${what}…${detail === undefined ? '' : `  ${detail}`}`;
   const rate = seconds > 0.5 ? done / seconds : undefined;
   const counts = total === undefined ? `${count(done)} ${unit}` : `${count(done)} / ${count(total)} ${unit}`;
-  const parts = [counts.trim()];
+  // Of what cannot be counted there is nothing to say but that it is done.
+  const parts = total === undefined && unit === '' ? [] : [counts.trim()];
   if (detail !== undefined) parts.push(detail);
   else if (rate !== undefined && unit !== '') parts.push(`${count(rate)} ${unit}/s`);
   if (total !== undefined && rate !== undefined && rate > 0 && done < total)
@@ -54,7 +55,7 @@ export function progressLine({ what, done, total, unit = '', detail }: Progress,
   const share = total === undefined || total <= 0 ? undefined : Math.min(1, done / total);
   const bar =
     share === undefined ? '' : `${drawBar(share)} ${String(Math.floor(share * 100)).padStart(3)} %  `;
-  return `${what.padEnd(12)} ${bar}${parts.join('  ')}`;
+  return `${what.padEnd(12)} ${bar}${parts.join('  ')}`.trimEnd();
 }
 
 function drawBar(share: number): string {

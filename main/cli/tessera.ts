@@ -14,37 +14,29 @@ import {
 import { commandNames, findCommand, loadCommand } from './commands.ts';
 import { commandHelp, commonOptions, overview } from './help.ts';
 import { closest } from '../contract/closest.ts';
+import { printable, watchOutput } from './output.ts';
 import { createProgressBar } from './progressBar.ts';
 
 /** Runs one command line; returns the exit code. */
 export async function tessera(args: string[]): Promise<number> {
   const json = args.includes('--json');
+  watchOutput();
   try {
     return await dispatch(args, json);
   } catch (error) {
     const body = toErrorBody(error);
     if (json) process.stdout.write(`${JSON.stringify({ error: body })}\n`);
     else
-      process.stderr.write(`tessera: ${body.message}\n${body.hint === undefined ? '' : `  ${body.hint}\n`}`);
+      process.stderr.write(
+        printable(`tessera: ${body.message}\n${body.hint === undefined ? '' : `  ${body.hint}\n`}`),
+      );
     return error instanceof UsageError ? 2 : 1;
   }
 }
 
 async function dispatch(args: string[], json: boolean): Promise<number> {
   const found = findCommand(commandFirst(args.filter((arg) => arg !== '--json')));
-  if (found === undefined) {
-    const words = args.filter((arg) => !arg.startsWith('-'));
-    if (args.length === 0 || ['--help', '-h', 'help'].includes(args[0] ?? '')) {
-      process.stdout.write(`${await overview()}\n`);
-      return args.length === 0 ? 2 : 0;
-    }
-    const asked = words.slice(0, 2).join(' ');
-    const near = closest(asked, commandNames()) ?? closest(words[0] ?? '', commandNames());
-    throw usage(
-      `there is no command '${asked}'`,
-      near === undefined ? 'See tessera --help.' : `Did you mean '${near}'?`,
-    );
-  }
+  if (found === undefined) return await noCommand(args);
   const command = await loadCommand(found.name);
   const { values, positionals } =
     command.raw === true ? rawArguments(args, found.name) : parse(found, command, json);
@@ -57,6 +49,27 @@ async function dispatch(args: string[], json: boolean): Promise<number> {
     throw usage(`usage: tessera ${found.name} ${command.usage}`, `See tessera ${found.name} --help.`);
   }
   return await execute(command, values, positionals, json);
+}
+
+/** Where the words spell no command: the list where it is asked for, else what was likely meant. @throws {UsageError} */
+async function noCommand(args: string[]): Promise<number> {
+  const asksHelp = args.includes('--help') || args.includes('-h') || args[0] === 'help';
+  const after = commandFirst(args.filter((arg) => arg !== '--json'));
+  const end = after.findIndex((arg) => arg.startsWith('-'));
+  const words = after.slice(0, end < 0 ? 2 : Math.min(end, 2));
+  const [first = ''] = words;
+  const group = commandNames().filter((name) => name.startsWith(`${first} `));
+  if (args.length === 0 || asksHelp) {
+    process.stdout.write(`${await overview(group.length > 0 ? group : undefined)}\n`);
+    return args.length === 0 ? 2 : 0;
+  }
+  if (words.length === 0) throw usage('no command is given', 'See tessera --help.');
+  const near = closest(words.join(' '), commandNames()) ?? closest(first, commandNames());
+  const hint = near === undefined ? 'See tessera --help.' : `Did you mean '${near}'?`;
+  if (group.length === 0) throw usage(`there is no command '${words.join(' ')}'`, hint);
+  const others = `There are: ${group.join(', ')}.`;
+  if (words.length === 1) throw usage(`'${first}' alone is no command`, others);
+  throw usage(`there is no command '${words.join(' ')}'`, near?.startsWith(`${first} `) ? hint : others);
 }
 
 /** `--home DIR` may stand before the command too. */
@@ -91,7 +104,10 @@ function parse(
     return { values: { ...absent, ...values, json }, positionals };
   } catch (error) {
     const unknown = /'(--[^'\s]+)/.exec((error as Error).message)?.[1];
-    const near = unknown === undefined ? undefined : closest(unknown.slice(2), Object.keys(options));
+    const near =
+      unknown === undefined || unknown.slice(2) in options
+        ? undefined
+        : closest(unknown.slice(2), Object.keys(options));
     throw usage(
       `${found.name}: ${(error as Error).message.split('. To specify')[0] ?? ''}`,
       near === undefined ? `See tessera ${found.name} --help.` : `Did you mean --${near}?`,
@@ -106,6 +122,7 @@ async function execute(
   json: boolean,
 ): Promise<number> {
   const progress = createProgressBar(process.stderr);
+  if (values.home === '') throw usage('--home is empty', 'Give a folder, or leave --home away.');
   const home = typeof values.home === 'string' ? values.home : defaultHome();
   let client: Promise<CoreClient> | undefined;
   let interrupted: AbortController | undefined;
@@ -119,7 +136,7 @@ async function execute(
     progress,
     note: (line) => {
       progress.clear();
-      process.stderr.write(`${line}\n`);
+      process.stderr.write(`${printable(line)}\n`);
     },
     interrupted: () => {
       interrupted ??= onInterrupt();
@@ -136,7 +153,7 @@ async function execute(
       const text =
         json || command.text === undefined
           ? JSON.stringify(result, null, json ? 0 : 2)
-          : command.text(result);
+          : printable(command.text(result));
       process.stdout.write(`${text}\n`);
     }
     return exitCode;

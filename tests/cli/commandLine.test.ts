@@ -1,8 +1,10 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { printable } from '../../main/cli/output.ts';
 
 let home: string;
 beforeEach(() => {
@@ -55,4 +57,38 @@ test('exit codes: 0 done, 1 failed, 2 wrong call; with --json an error is one JS
 test('a mistyped word names its neighbour', async () => {
   expect((await tessera('trian', 'recipe.yaml')).err).toContain("Did you mean 'train'?");
   expect((await tessera('train', 'recipe.yaml', '--sett', 'a=1')).err).toContain('Did you mean --set?');
+});
+
+test('the first word of several commands names them', async () => {
+  const alone = await tessera('data');
+  expect(alone.code).toBe(2);
+  expect(alone.err).toContain('data import');
+  const help = await tessera('data', '--help');
+  expect(help.code).toBe(0);
+  expect(help.out).toContain('data import');
+  expect(help.out).not.toContain('runs list');
+});
+
+test('an empty home is refused: it would be the working folder', async () => {
+  const { code, err } = await tessera('runs', 'list', '--home', '');
+  expect(code).toBe(2);
+  expect(err).toContain('--home is empty');
+});
+
+test('a reader that went away ends the command without a word', async () => {
+  const child = spawn(process.execPath, ['main/cli/main.ts', '--help'], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  child.stdout.destroy();
+  let err = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text));
+  const [code] = (await once(child, 'close')) as [number | null];
+  expect(err).toBe('');
+  expect(code).toBe(0);
+});
+
+test('control characters of data are shown, not obeyed', () => {
+  expect(printable('a\u001b]0;title\u0007\tb\n\u001b[1mc\u001b[22m\u001b[2J\u009b')).toBe(
+    'a␛]0;title␇\tb\n\u001b[1mc\u001b[22m␛[2J\ufffd',
+  );
 });

@@ -1,3 +1,4 @@
+import { emphasise } from '../output.ts';
 import { defineCommand, numberOption } from '../command.ts';
 
 export const command = defineCommand({
@@ -17,9 +18,7 @@ export const command = defineCommand({
     rows
       .map(({ index, file, line, row, tokens }) => {
         // What is learned stands in bold.
-        const text = tokens
-          .map((token) => (token.supervised ? `\u001b[1m${token.text}\u001b[22m` : token.text))
-          .join('');
+        const text = tokens.map((token) => (token.supervised ? emphasise(token.text) : token.text)).join('');
         return `#${String(index)} ${file}:${String(line ?? row)}, ${String(tokens.length)} tokens\n${text}`;
       })
       .join('\n\n'),

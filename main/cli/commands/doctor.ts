@@ -28,7 +28,9 @@ export const command = defineCommand({
     ].join('\n'),
 });
 
-function describe(found: unknown): string {
-  if (found === null || found === false) return '(absent)';
-  return typeof found === 'string' ? found : found === true ? '(found)' : JSON.stringify(found);
+/** `(absent)`, its place where that is known, or `(found)`. */
+function describe(library: unknown): string {
+  if (typeof library === 'string') return library;
+  const { found, path } = (library ?? {}) as { found?: boolean; path?: string };
+  return library === true || found === true ? (path ?? '(found)') : '(absent)';
 }

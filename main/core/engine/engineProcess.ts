@@ -196,7 +196,12 @@ export async function runEngine(
   const isAnswer = code === 0 || (code === 1 && options.maySayNo === true);
   if (!isAnswer || value === undefined) {
     const last = log.trim().split('\n').at(-1) ?? '';
-    throw new TesseraError('engineFailed', `tessera-engine ${args[0] ?? ''} ended with ${code}: ${last}`);
+    const hint =
+      code === 'SIGKILL'
+        ? 'Something else ended it; a system out of memory does that. Try again.'
+        : undefined;
+    const words = `tessera-engine ${args[0] ?? ''} ended with ${code}${last === '' ? '' : `: ${last}`}`;
+    throw new TesseraError('engineFailed', words, hint);
   }
   return value;
 }
