@@ -23,6 +23,7 @@ const packingSummary = z.object({
   budget: z.int(),
   epochs: z.int(),
   ranks: z.int(),
+  gradAccumulation: z.int(),
   /** Examples given, dropped ones included. */
   examples: z.int(),
   bins: z.int(),

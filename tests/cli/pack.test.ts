@@ -70,11 +70,21 @@ test('several budgets and strategies come as a list', async () => {
   ]);
 });
 
+test('epochs, ranks and accumulation stand in the answer, and steps follow from them', async () => {
+  const file = lengthsFile('5\n5\n5\n5\n5\n');
+  const args = ['--budget', '5', '--epochs', '2', '--ranks', '2', '--accumulate', '2'];
+  const { json } = await pack('--lengths', file, ...args);
+  expect(json).toMatchObject({ epochs: 2, ranks: 2, gradAccumulation: 2, bins: 10, steps: 3, tokens: 50 });
+});
+
 test.each([
   ['12\nabc\n', ['--budget', '8'], 1, 'badLength', /lengths\.txt:2: 'abc'/],
   ['3\n-4\n', ['--budget', '8'], 1, 'badLength', /lengths\.txt:2: '-4'/],
   ['\n', ['--budget', '8'], 1, 'noExamples', /holds no lengths/],
   ['0\n0\n', ['--budget', '8'], 1, 'nothingToLearn', /2 have no supervised token/],
+  ['9\n', ['--budget', '8', '--overlong', 'drop'], 1, 'nothingToLearn', /1 are longer than the budget of 8/],
+  ['5\n5\n', ['--budget', '8', '--ranks', '3'], 1, 'tooManyRanks', /cannot be shared evenly by 3 ranks/],
+  ['5\n', ['--budget', '8', '--forecast'], 2, 'usage', /--forecast needs a dataset/],
   ['5\n', ['--budget', '0'], 1, 'badBudget', /the budget is 0/],
   ['5\n', ['--budget', '1'], 1, 'badBudget', /the budget is 1/],
   ['5\n', [], 2, 'usage', /--budget N is missing/],
@@ -84,6 +94,9 @@ test.each([
   const result = await pack('--lengths', lengthsFile(text), ...args);
   expect(result.exitCode).toBe(exitCode);
   expect(result.json.error).toMatchObject({ code, message: expect.stringMatching(message) as string });
+  // What is wrong with the data comes with the way out.
+  if (code !== 'usage')
+    expect(result.json.error).toMatchObject({ hint: expect.stringMatching(/\.$/) as string });
 });
 
 test('a missing file is named', async () => {

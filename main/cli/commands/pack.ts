@@ -173,6 +173,6 @@ function losses({ examples, tokens, dropped, truncated }: PackResult): string {
   ].join('\n');
 }
 
-function meaning({ strategy, orderBias }: PackResult): string {
-  return `${strategy}: ${orderBias.meaning}`;
+function meaning({ strategy, budget, orderBias }: PackResult): string {
+  return `${strategy}, ${budget}: ${orderBias.meaning}`;
 }

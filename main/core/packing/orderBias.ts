@@ -26,6 +26,30 @@ export function orderBias({ length, binOffsets }: Pick<Plan, 'length' | 'binOffs
   };
 }
 
+/**
+ * One sentence of what an order means for training, from its numbers: a strategy alone does not say it, since one that
+ * keeps the file's order has the file's bias. What lies within three times the noise of a shuffled order is called none.
+ */
+export function biasMeaning({ withinBins, betweenBins }: OrderBias, examples: number, bins: number): string {
+  const isNone = (value: number, count: number) => Math.abs(value) <= Math.max(0.02, 3 / Math.sqrt(count));
+  const steps =
+    betweenBins > 0.5
+      ? 'steps run from one length to another, a curriculum nobody asked for'
+      : isNone(betweenBins, bins)
+        ? 'steps come in no order of length'
+        : betweenBins > 0
+          ? 'neighbouring steps are of like length'
+          : 'long and short steps take turns';
+  if (withinBins > 0.9) return `Each bin holds one length, and ${steps}.`;
+  if (isNone(withinBins, examples))
+    return isNone(betweenBins, bins)
+      ? 'As good as shuffled: lengths meet in a bin as in a random draw, and steps come in no order of length.'
+      : `Lengths meet in a bin as in a random draw, but ${steps}.`;
+  return withinBins > 0
+    ? `Examples of like length share a bin, so a step sees fewer lengths than a random draw; ${steps}.`
+    : `Long examples share their bin with short ones more than by chance, since only those fit beside them; ${steps}.`;
+}
+
 function likeness(bins: Int32Array[]): number {
   const sharing = new Int32Array(bins.reduce((sum, items) => sum + items.length, 0));
   let at = 0;

@@ -56,7 +56,7 @@ export function planPacking(input: Examples & PackingOptions): Plan {
     throw new TesseraError(
       'noExamples',
       'there is no example to pack',
-      'Import a dataset with at least one row.',
+      'Import a dataset with a row to learn from: its problems name the rows that were left out.',
     );
   }
   const pieces = cutToBudget(input, budget, input.overlong);

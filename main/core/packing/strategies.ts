@@ -12,9 +12,8 @@ type Arrange = (lengths: Int32Array, budget: number, random: Random) => Bins;
 
 /** A way to fill bins. */
 export interface StrategyInfo {
-  /** What it does, and what its order means for training, a sentence each. */
+  /** What it does, a sentence. */
   summary: string;
-  meaning: string;
   /** Every item of a bin is computed as long as the bin's longest. */
   pads: boolean;
   arrange: Arrange;
@@ -24,39 +23,32 @@ export const STRATEGIES = {
   padded: {
     summary:
       'Rows of the dataset in order, padded to the longest of the batch: what a plain data loader does.',
-    meaning: 'Steps see lengths as the file has them; most of the work may be padding.',
     pads: true,
     arrange: (lengths, budget) => batch(lengths, inFileOrder(lengths), budget),
   },
   sorted: {
     summary: 'Padded batches after sorting by length, the longest first.',
-    meaning: 'Training goes from the longest to the shortest examples: each step sees one length only.',
     pads: true,
     arrange: (lengths, budget, random) => batch(lengths, byFallingLength(lengths, budget, random), budget),
   },
   'in-order': {
     summary: 'The next bin is opened when the next example does not fit; the order of the dataset is kept.',
-    meaning:
-      'Steps see lengths as the file has them, without padding rows; a little room is lost in each bin.',
     pads: false,
     arrange: (lengths, budget) => fillInOrder(lengths, budget),
   },
   'best-fit': {
     summary: 'Each example, in shuffled order, goes to the fullest bin that still holds it.',
-    meaning: 'Lengths meet in a step as in a random draw: nearly the fullest bins, no bias worth the name.',
     pads: false,
     arrange: (lengths, budget, random) =>
       shuffleBins(bestFit(lengths, random.shuffle(inFileOrder(lengths)), budget), random),
   },
   ffd: {
     summary: 'The longest first, each to the first bin that holds it; bins in the order they were opened.',
-    meaning: 'Early steps hold the long examples and late ones the short: a curriculum nobody asked for.',
     pads: false,
     arrange: (lengths, budget, random) => firstFit(lengths, byFallingLength(lengths, budget, random), budget),
   },
   bfd: {
     summary: 'The longest first, each to the fullest bin that holds it; then the bins are shuffled.',
-    meaning: 'The fullest bins, but examples of like length share a bin; the order of steps is random.',
     pads: false,
     arrange: (lengths, budget, random) =>
       shuffleBins(bestFit(lengths, byFallingLength(lengths, budget, random), budget), random),

@@ -1,25 +1,37 @@
 import type { PackingSummary } from '../../contract/packing.ts';
 import { fill, loadOf } from './forecast.ts';
-import { orderBias } from './orderBias.ts';
+import { biasMeaning, orderBias } from './orderBias.ts';
 import { planPacking, type PackingOptions, type Plan } from './plan.ts';
 import type { Examples } from './pieces.ts';
-import { STRATEGIES } from './strategies.ts';
 
 /** Packs, takes the time, and puts the plan into numbers. */
 export function packAndSummarise(input: Examples & PackingOptions): { plan: Plan; summary: PackingSummary } {
   const startedAtMs = performance.now();
   const plan = planPacking(input);
   const seconds = (performance.now() - startedAtMs) / 1000;
-  const { strategy, budget, epochs, ranks, examples, bins, steps, tokens, dropped, truncated } = plan;
+  const {
+    strategy,
+    budget,
+    epochs,
+    ranks,
+    gradAccumulation,
+    examples,
+    bins,
+    steps,
+    tokens,
+    dropped,
+    truncated,
+  } = plan;
+  const bias = orderBias(plan);
   return {
     plan,
     summary: {
-      ...{ strategy, budget, epochs, ranks, examples, bins, steps, tokens },
+      ...{ strategy, budget, epochs, ranks, gradAccumulation, examples, bins, steps, tokens },
       positions: plan.positionsTotal,
       squares: loadOf(plan).squares,
       fill: fill(plan),
       seconds,
-      orderBias: { ...orderBias(plan), meaning: STRATEGIES[strategy].meaning },
+      orderBias: { ...bias, meaning: biasMeaning(bias, plan.length.length, bins) },
       ...{ dropped, truncated },
     },
   };

@@ -51,6 +51,19 @@ test('a dataset is packed by its id: chats truncated, texts split, what loses it
   expect(placed).toBe((plan.lengths?.[0] ?? 0) + (plan.lengths?.[2] ?? 0));
 });
 
+test('a dataset in which nothing is supervised is refused by name, with the way out', async () => {
+  const path = join(folder, 'questions.jsonl');
+  writeFileSync(path, JSON.stringify({ messages: [{ role: 'user', content: 'Is it level?' }] }));
+  const { dataset } = await core.call('datasets:import', { paths: [path] });
+  await expect(
+    core.call('packing:plan', { source: { dataset: dataset.id }, options: { budget: 64 } }),
+  ).rejects.toMatchObject({
+    code: 'noExamples',
+    message: 'there is no example to pack',
+    hint: expect.stringContaining('its problems name the rows that were left out') as string,
+  });
+});
+
 test('lengths are packed as they are, and an error keeps its code and hint', async () => {
   const lengths = Int32Array.of(3, 4, 5);
   const { summary } = await core.call('packing:plan', { source: { lengths }, options: { budget: 8 } });
