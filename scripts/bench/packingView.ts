@@ -12,7 +12,7 @@ import { attachCore } from '../../main/core/attach.ts';
 
 const program = process.env.TESSERA_ELECTRON_PROGRAM;
 if (program === undefined) throw new Error('TESSERA_ELECTRON_PROGRAM names no Electron');
-const numChats = 80_000;
+const numChats = 48_000;
 const budget = 192;
 const seconds = 4;
 const limitMs = 1000 / 60;
