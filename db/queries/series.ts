@@ -164,9 +164,15 @@ export function seriesQueries(db: Db) {
       // A level is 16 times as fine as the next: a few points too many are better than 15 of 16 too few.
       const blockSteps =
         [1, ...rollupBlocks].find((size) => span / size <= maxPoints * overfull) ?? rollupBlocks[3];
-      return blockSteps === 1
-        ? readRaw(db, runId, metrics[metric].sql, axis, fromStep, toStep)
-        : readRollup(db, runId, metric, axis, blockSteps, fromStep, toStep);
+      const readLevel = (size: number) =>
+        size === 1
+          ? readRaw(db, runId, metrics[metric].sql, axis, fromStep, toStep)
+          : readRollup(db, runId, metric, axis, size, fromStep, toStep);
+      // What is zoomed in on is worth more than a level's few hundred points: the next finer one, some of it merged.
+      const isZoomed = fromStep > 1 || toStep < newest;
+      if (!isZoomed || blockSteps === 1 || span / blockSteps > maxPoints / 2) return readLevel(blockSteps);
+      const finer = [1, ...rollupBlocks].findLast((size) => size < blockSteps) ?? 1;
+      return mergePoints(readLevel(finer), Math.ceil(span / finer / maxPoints));
     },
     /**
      * All tokens and positions, and the lowest mean loss of 20 steps in a row: of all where there are fewer, of the
@@ -293,6 +299,42 @@ function readRaw(
     maximum: values,
     mean: values,
     numNonFinite: values.map((value) => (Number.isFinite(value) ? 0 : 1)),
+  };
+}
+
+/** Every `size` points as one, with their extremes; a point's weight in the mean are its values that are numbers. */
+function mergePoints(points: SeriesColumns, size: number): SeriesColumns {
+  const { steps, x, minimum, maximum, mean, numNonFinite } = points;
+  const length = Math.ceil(steps.length / size);
+  const make = (of: (from: number, to: number) => number) =>
+    Float64Array.from({ length }, (_, i) => of(i * size, Math.min((i + 1) * size, steps.length)));
+  const average = (values: Float64Array) =>
+    make((from, to) => values.subarray(from, to).reduce((sum, value) => sum + value, 0) / (to - from));
+  const extreme = (values: Float64Array, pick: (a: number, b: number) => number) =>
+    make((from, to) =>
+      values
+        .subarray(from, to)
+        .reduce((best, value) =>
+          Number.isNaN(best) ? value : Number.isNaN(value) ? best : pick(best, value),
+        ),
+    );
+  return {
+    blockSteps: points.blockSteps * size,
+    steps: average(steps),
+    x: average(x),
+    minimum: extreme(minimum, Math.min),
+    maximum: extreme(maximum, Math.max),
+    mean: make((from, to) => {
+      let [sum, weights] = [0, 0];
+      for (let i = from; i < to; i += 1) {
+        const weight = points.blockSteps - (numNonFinite[i] ?? 0);
+        if (weight <= 0) continue;
+        sum += weight * (mean[i] ?? 0);
+        weights += weight;
+      }
+      return weights === 0 ? Number.NaN : sum / weights;
+    }),
+    numNonFinite: make((from, to) => numNonFinite.subarray(from, to).reduce((sum, value) => sum + value, 0)),
   };
 }
 

@@ -47,6 +47,29 @@ function withTotals(steps: MeasuredStep[], previous?: StepRow): StepRow[] {
 }
 
 describe('series', () => {
+  it('shows a stretch of a long run nearly as finely as it may, with every extreme', () => {
+    const series = seriesQueries(db);
+    runQueries(db).insert(run('a'));
+    const bad = [4000, 4001];
+    const value = (number: number) =>
+      number === 3333 ? 99 : bad.includes(number) ? Number.NaN : 1 + (number % 7) / 10;
+    series.append('a', withTotals(Array.from({ length: 8000 }, (_, i) => step(i + 1, value(i + 1)))));
+    // 5,000 steps are 313 blocks of 16, too few for 1,000 points: single steps are, five at a time.
+    const options = { fromStep: 2001, toStep: 7000 };
+    for (const axis of ['step', 'tokens', 'wall'] as const) {
+      const part = series.read('a', 'loss', 1000, { ...options, axis });
+      expect(part.steps.length).toBe(1000);
+      expect(part.blockSteps).toBe(5);
+      expect(part.maximum.filter((high) => high === 99)).toHaveLength(1);
+      expect(Math.min(...part.minimum)).toBe(1);
+      expect(part.numNonFinite.reduce((sum, count) => sum + count, 0)).toBe(2);
+      expect([...part.x]).toEqual([...part.x].sort((a, b) => a - b));
+      const at = part.numNonFinite.findIndex((count) => count > 0);
+      expect(part.mean[at]).toBeCloseTo((value(3997) + value(3998) + value(3999)) / 3, 0);
+    }
+    expect(series.read('a', 'loss', 1000).blockSteps).toBe(16);
+  });
+
   it('keeps a single spike at every level', () => {
     const runs = runQueries(db);
     const series = seriesQueries(db);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { RunListRow } from '../../../db/queries/runs.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import type { CheckpointChoice, RunCheckpoint } from '../../contract/runs.ts';
-import { newestCheckpoint, readStep } from './recover.ts';
+import { checkpointFolders, newestCheckpoint, readStep } from './recover.ts';
 import { runFiles } from './runFolder.ts';
 
 type Owner = Pick<RunListRow, 'id' | 'name' | 'folder' | 'bestStep'>;
@@ -13,9 +13,7 @@ export function listCheckpoints(row: Owner): RunCheckpoint[] {
   const { out } = runFiles(row.folder);
   if (!existsSync(out)) return [];
   const newest = newestCheckpoint(out)?.step;
-  return readdirSync(out)
-    .map((name) => join(out, name))
-    .filter((path) => existsSync(join(path, 'manifest.json')))
+  return checkpointFolders(out)
     .flatMap((path) => {
       const step = readStep(join(path, 'state.json'));
       if (step === undefined) return [];

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RunListRow, RunQueries } from '../../../db/queries/runs.ts';
 import type { SeriesQueries } from '../../../db/queries/series.ts';
@@ -62,12 +62,18 @@ async function orphanEnd(row: RunListRow): Promise<void> {
 /** The newest complete checkpoint in an engine's output folder: one whose state and manifest are there. */
 export function newestCheckpoint(out: string): { step: number; path: string } | undefined {
   if (!existsSync(out)) return undefined;
-  return readdirSync(out)
-    .map((name) => join(out, name))
-    .filter((path) => statSync(path).isDirectory() && existsSync(join(path, 'manifest.json')))
+  return checkpointFolders(out)
     .map((path) => ({ path, step: readStep(join(path, 'state.json')) }))
     .filter((found): found is { step: number; path: string } => found.step !== undefined)
     .sort((a, b) => b.step - a.step)[0];
+}
+
+/** Folders of finished checkpoints: what an engine was killed over has another name. */
+export function checkpointFolders(out: string): string[] {
+  return readdirSync(out)
+    .filter((name) => /^checkpoint-\d+$/.test(name))
+    .map((name) => join(out, name))
+    .filter((path) => existsSync(join(path, 'manifest.json')));
 }
 
 export function readStep(file: string): number | undefined {
