@@ -143,7 +143,14 @@ function axes(chart: MetricChart, lastPlace: number, place: (x: number) => strin
       // No axis of a run has halves: steps, tokens, milliseconds, operations.
       minInterval: 1,
       splitLine: { show: false },
-      axisLabel: { ...label, show: chart.showsSteps === true, formatter: place, hideOverlap: true },
+      axisLabel: {
+        ...label,
+        show: chart.showsSteps === true,
+        formatter: place,
+        hideOverlap: true,
+        // The last one ends where the chart does.
+        alignMaxLabel: 'right',
+      },
     },
     yAxis: {
       ...bare,
@@ -206,7 +213,8 @@ function band({ hasRange, x, minimum, maximum }: DrawnColumns, color: string, is
             ...usable.map(({ place, low }) => api.coord([place, low])).reverse(),
           ],
         },
-        style: { fill: color, opacity: 0.3 },
+        // The line around it keeps a spike visible that is narrower than a pixel.
+        style: { fill: color, stroke: color, lineWidth: 1, lineJoin: 'bevel', opacity: 0.3 },
       }),
     },
   ];

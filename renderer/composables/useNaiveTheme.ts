@@ -54,5 +54,16 @@ function readOverrides(): GlobalThemeOverrides {
       hoverColor: token('bg-3'),
       boxShadow2: token('shadow-pop'),
     },
+    // Focus is an outline, as everywhere; nothing glows.
+    Select: {
+      peers: {
+        InternalSelection: {
+          colorActive: token('well'),
+          boxShadowFocus: 'none',
+          boxShadowActive: 'none',
+          borderHover: `1px solid ${token('tx-4')}`,
+        },
+      },
+    },
   };
 }
