@@ -79,19 +79,23 @@ function startDetached(home: Home, program: CoreProgram): Promise<ErrorBody | un
       stdio: ['ignore', 'ignore', 'ignore', 'ipc', ...shut.stdio],
     });
     shut.done();
+    // Kept until it has answered: its end could otherwise find nobody who still waits for it.
+    const settle = (failed?: ErrorBody) => {
+      child.unref();
+      resolve(failed);
+    };
     child.once('message', (message: { ready?: true; failed?: ErrorBody }) => {
-      resolve(message.failed);
+      settle(message.failed);
     });
     child.once('error', (error) => {
-      resolve({ code: 'coreStart', message: `the core could not be started: ${error.message}` });
+      settle({ code: 'coreStart', message: `the core could not be started: ${error.message}` });
     });
     child.once('exit', (code, signal) => {
-      resolve({
+      settle({
         code: 'coreStart',
         message: `the core ended at its start (${signal ?? String(code)})`,
         hint: `Its log is ${home.log}.`,
       });
     });
-    child.unref();
   });
 }

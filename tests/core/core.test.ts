@@ -1,7 +1,9 @@
-import { fork, type ChildProcess } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFile, fork, type ChildProcess } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import Database from 'better-sqlite3';
 import { afterEach, describe, expect, it } from 'vitest';
 import { attachCore, findCore } from '../../main/core/attach.ts';
@@ -118,4 +120,17 @@ describe('isAlive', () => {
     if (startTime !== '') expect(isAlive({ pid: process.pid, startTime: '1' })).toBe(false);
     expect(isAlive({ pid: 2 ** 22 + 1, startTime: '' })).toBe(false);
   });
+});
+
+it('a core that is killed at its start is said to the program that waits for it, even one with nothing else to do', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tessera-dies-'));
+  const entry = join(folder, 'dies.mjs');
+  writeFileSync(entry, "process.kill(process.pid, 'SIGKILL');\n");
+  const program = JSON.stringify({ node: process.execPath, entry });
+  const attach = join(import.meta.dirname, '../../main/core/attach.ts');
+  const script = `const { attachPort } = await import(${JSON.stringify(pathToFileURL(attach).href)});
+    await attachPort(${JSON.stringify(join(folder, 'home'))}, ${program}).catch((error) => console.log(error.code));`;
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
+  expect(stdout.trim()).toBe('coreStart');
+  rmSync(folder, { recursive: true });
 });
