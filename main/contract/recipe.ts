@@ -2,8 +2,10 @@ import { z } from 'zod';
 import { overlongNames, strategyNames } from './packing.ts';
 
 /** The file that says everything about a run. Every default is here and is written back into the run. */
-const fraction = z.number().min(0).max(1);
+const beta = z.number().min(0).lt(1);
 const count = z.int().positive();
+/** What the engine's fp32 still computes with: beyond it one step makes every weight infinite. */
+const rate = z.number().nonnegative().max(1000);
 
 export const recomputePolicies = ['auto', 'full', 'P1', 'P2', 'P0'] as const;
 
@@ -31,10 +33,10 @@ const packing = z.strictObject({
 const optimizer = z.strictObject({
   /** master32: fp32 master weights and moments; bf16sr: bf16 with stochastic rounding. */
   mode: z.enum(['master32', 'bf16sr']).default('master32'),
-  lr: z.number().nonnegative().default(2e-5),
-  betas: z.tuple([fraction, fraction]).default([0.9, 0.95]),
-  eps: z.number().positive().default(1e-8),
-  weightDecay: z.number().nonnegative().default(0.01),
+  lr: rate.default(2e-5),
+  betas: z.tuple([beta, beta]).default([0.9, 0.95]),
+  eps: z.number().positive().max(1).default(1e-8),
+  weightDecay: rate.default(0.01),
   /** Whether norms, gates' biases and other one-dimensional parameters decay too. */
   decay1d: z.boolean().default(false),
   /** Largest global gradient norm; 0: no clipping. */
@@ -44,7 +46,7 @@ const optimizer = z.strictObject({
 const schedule = z.strictObject({
   kind: z.enum(['constant', 'linear', 'cosine']).default('cosine'),
   warmupSteps: z.int().nonnegative().default(0),
-  minLr: z.number().nonnegative().default(0),
+  minLr: rate.default(0),
 });
 
 const checkpoint = z.strictObject({

@@ -90,6 +90,11 @@ describe('loadRecipe', () => {
     expect(refusal(text).message).toContain(message);
   });
 
+  it('refuses rates that fp32 cannot compute with', () => {
+    for (const key of ['optimizer.lr', 'optimizer.eps', 'optimizer.weightDecay', 'schedule.minLr'])
+      expect(refusal('model: /m\ndataset: d\n', [`${key}=1e308`]).message).toContain(`'${key}'`);
+  });
+
   it('refuses a file that is not there and a setting without a value', () => {
     expect(() => loadRecipe('/nowhere/recipe.yaml')).toThrow('/nowhere/recipe.yaml');
     expect(refusal('model: /m\ndataset: d\n', ['optimizer.lr']).message).toContain('key=value');
