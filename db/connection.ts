@@ -60,9 +60,11 @@ export async function loadMigrations(folder: string = migrationsFolder): Promise
 export function migrate(db: Db, migrations: Migration[], target = Infinity): void {
   refuseFuture(db, migrations);
   const version = () => versionOf(db);
+  const found = version();
   for (const migration of migrations) {
     if (migration.version <= version() || migration.version > target) continue;
-    if (migration.movesData === true && version() > 0) copyBeside(db);
+    // Of a history that this call began there is nothing to keep.
+    if (migration.movesData === true && found > 0) copyBeside(db);
     db.transaction(() => {
       migration.up(db);
       db.pragma(`user_version = ${String(migration.version)}`);

@@ -1,6 +1,6 @@
-import { existsSync, mkdtempSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import {
@@ -88,6 +88,12 @@ describe('migrate', () => {
     expect(copy.prepare('SELECT x FROM a').get()).toEqual({ x: 7 });
     copy.close();
     db.close();
+  });
+
+  it('copies nothing of a history that begins here', async () => {
+    const path = file();
+    (await openDatabase(path)).close();
+    expect(readdirSync(dirname(path)).filter((name) => name.includes('.before-'))).toEqual([]);
   });
 });
 
