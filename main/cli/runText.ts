@@ -29,7 +29,7 @@ export function forecastText({
 
 /** `3.421 → 2.105 (−38.5 %)` */
 export function fall(from: number | undefined, to: number): string {
-  if (from === undefined) return to.toFixed(4);
+  if (from === undefined || from === to) return to.toFixed(4);
   const share = ((to - from) / from) * 100;
   return `${from.toFixed(4)} → ${to.toFixed(4)} (${share <= 0 ? '−' : '+'}${Math.abs(share).toFixed(1)} %)`;
 }
