@@ -97,7 +97,8 @@ try {
   };
   const zoom = await run('zoom');
   const wheel = async (deltaY: number, times: number) => {
-    const box = (await canvas.boundingBox())!;
+    const box = await canvas.boundingBox();
+    if (box === null) throw new Error('the picture is not shown');
     await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
     for (let i = 0; i < times; i++) await page.mouse.wheel(0, deltaY);
   };

@@ -155,6 +155,12 @@ test('packing: bins drawn by their masks, the card, zoom to tokens, keys, the ex
   const second = factsOf(scene, 0, 1);
   await expect(card).toContainText(`Example ${second.example + 1}`);
 
+  await page.keyboard.press('Enter');
+  const hash = () => page.evaluate(() => location.hash);
+  await expect.poll(hash).toBe(`#/datasets/${dataset.id}/tokens?row=${second.example + 1}`);
+  await show(page, `/packing?dataset=${dataset.id}&budget=${String(budget)}`);
+  await expect(canvas).toHaveAttribute('data-tiles', String(packed.layout.length.length));
+
   // Files.
   const png = await savedAs(app, page, join(home, 'shown.png'), 'PNG of what is shown');
   expect(png.subarray(1, 4).toString()).toBe('PNG');
@@ -184,7 +190,7 @@ test('packing: bins drawn by their masks, the card, zoom to tokens, keys, the ex
     .getByRole('button', { name: String(cell.summary.bins), exact: true })
     .nth(0)
     .click();
-  await expect.poll(() => page.evaluate(() => location.hash)).toContain('budget=512');
+  await expect.poll(hash).toContain('budget=512');
   await table.getByRole('button', { name: 'Back to the bins' }).click();
   core.close();
 
@@ -195,7 +201,5 @@ test('packing: bins drawn by their masks, the card, zoom to tokens, keys, the ex
   await expect(canvas).toHaveAttribute('data-last-bin', String(Math.ceil(stage.height / perBin)));
   const middle = first.begin + first.length / 2;
   await page.mouse.click(stage.x + middle * perPosition, stage.y + 0.4 * perBin);
-  await expect
-    .poll(() => page.evaluate(() => location.hash))
-    .toBe(`#/datasets/${dataset.id}/tokens?row=${first.example + 1}`);
+  await expect.poll(hash).toBe(`#/datasets/${dataset.id}/tokens?row=${first.example + 1}`);
 });

@@ -32,10 +32,10 @@ export type Level = 'texture' | 'tiles' | 'tokens';
 
 /** Height of a bin at which zooming goes on to widen its positions. */
 export const tileBin = 18;
-export const tokenBin = 64;
+const tokenBin = 64;
 const tokenWidth = 72;
 /** From this width on a position is drawn as a token. */
-export const leastToken = 12;
+const leastToken = 12;
 /** Bins lower than this are drawn as a texture. */
 export const leastTile = 4;
 /** Octaves over which a bin grows from a tile's height to a token's. */

@@ -8,7 +8,7 @@ import { gapBetween } from './raster.ts';
 import { flipsOf, type ColorBy, type Scene } from './scene.ts';
 
 /** Shapes in one file: about 5 MB, which browsers and drawing programs still open. */
-export const mostShapes = 150_000;
+const mostShapes = 150_000;
 
 interface Size {
   width: number;

@@ -1,5 +1,5 @@
 import { computed, shallowRef, watch } from 'vue';
-import { useRoute, useRouter } from 'vue-router';
+import { onBeforeRouteLeave, useRoute, useRouter } from 'vue-router';
 import type { Camera, Viewpoint } from './camera.ts';
 import type { ColorBy } from './scene.ts';
 import { strategies, type PackingChoice, type Strategy } from './usePlans.ts';
@@ -73,6 +73,10 @@ export function usePackingRoute(firstDataset: () => string) {
       const text = (value: number) => (value === 0 ? undefined : String(value));
       set({ zoom: text(written.zoom), x: text(written.left), y: text(written.top) });
     }, restMs);
+  });
+  // Written while another view is on its way, the place would call that back.
+  onBeforeRouteLeave(() => {
+    clearTimeout(timer);
   });
   // An address that the view did not write (a link, back and forward) is gone to.
   watch(inRoute, (there) => {
