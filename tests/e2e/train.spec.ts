@@ -31,7 +31,9 @@ test('train: every field of the recipe, a preflight with words and ways out, sto
   const item = (name: string) => page.getByRole('region', { name: 'Preflight' }).getByRole('group', { name });
 
   // The form has what the recipe has.
-  for (const fold of await page.locator('button.fold').all()) await fold.click();
+  const folds = page.locator('button.fold');
+  await expect(folds).toHaveCount(recipeGroups.filter(({ folded }) => folded !== undefined).length);
+  for (const fold of await folds.all()) await fold.click();
   const defaults = recipeSchema.parse({ model: 'bundled', dataset: 'bundled' });
   const fields = recipeGroups.flatMap((group) => [...group.fields, ...(group.folded?.fields ?? [])]);
   for (const { path } of fields) await expect(page.locator(`[id="field-${path}"]`)).toHaveCount(1);
