@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "model/boundaries.h"
 
 namespace tessera {
 namespace {
@@ -167,6 +168,7 @@ BatchShape fill_batch(const BatchLayout& layout, const BatchRules& rules, std::s
     for (; at.chunks < layout.chunks(); ++at.chunks) a.chunk[at.chunks] = {0, 0, 0, 0};
   }
   a.cu[at.sequences] = at.tokens;
+  check_boundaries({a.cu, static_cast<size_t>(at.sequences) + 1}, at.tokens);
   i32 unique = group_by_id(a, at.tokens);
   if (rules.fixed_shapes)
     for (; unique < at.tokens && unique < rules.vocab; ++unique) {

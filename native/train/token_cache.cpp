@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "ops/backend.h"
 
 namespace tessera {
@@ -14,6 +15,13 @@ std::string at_entry(const std::string& where, size_t i) {
 
 [[noreturn]] void bad_plan(const std::string& message) {
   throw EngineError("invalid_plan", message, "Make the plan again for this cache.");
+}
+
+// The cache that a plan names in its metadata, "" where it names none.
+std::string cache_of(const SafetensorsFile& file) {
+  const Json metadata = Json::parse(file.metadata(), nullptr, false);
+  if (!metadata.is_object() || !metadata.contains("cache") || !metadata["cache"].is_string()) return "";
+  return metadata["cache"];
 }
 
 }  // namespace
@@ -37,6 +45,9 @@ TokenCache::TokenCache(const fs::path& folder) {
     sums += file_checksum(path);
   }
   fingerprint_ = text_checksum(sums);
+  const fs::path manifest = folder / "cache.json";
+  if (fs::exists(manifest))
+    key_ = optional_field<std::string>(read_json(manifest), "key", "", manifest.string(), "invalid_cache");
 }
 
 void TokenCache::add_shard(const SafetensorsFile& file) {
@@ -71,6 +82,12 @@ std::span<const u8> TokenCache::supervised(i64 example) const {
 Plan::Plan(const fs::path& path, const TokenCache& cache, i64 budget) {
   const SafetensorsFile file(path);
   read(file);
+  const std::string made_for = cache_of(file);
+  if (!made_for.empty() && !cache.key().empty() && made_for != cache.key())
+    throw EngineError(
+        "invalid_plan",
+        path.string() + ": was made for the token cache " + made_for + ", not for " + cache.key(),
+        "Pack the dataset again.");
   check(path.string(), cache, budget);
   fingerprint_ = file_checksum(path);
 }
@@ -101,9 +118,9 @@ void Plan::check(const std::string& where, const TokenCache& cache, i64 budget) 
                std::to_string(cache.num_examples()));
     const i64 available = cache.length(p.example);
     if (p.start < 0 || p.length <= 0 || p.start > available || p.length > available - p.start)
-      bad_plan(at_entry(where, i) + " covers tokens " + std::to_string(p.start) + " to " +
-               std::to_string(p.start + p.length) + " of example " + std::to_string(p.example) +
-               ", which has " + std::to_string(available));
+      bad_plan(at_entry(where, i) + " covers " + std::to_string(p.length) + " tokens from " +
+               std::to_string(p.start) + " of example " + std::to_string(p.example) + ", which has " +
+               std::to_string(available));
     if (p.positions < p.length)
       bad_plan(at_entry(where, i) + " computes " + std::to_string(p.positions) + " positions for " +
                std::to_string(p.length) + " tokens");

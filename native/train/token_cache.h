@@ -20,6 +20,8 @@ class TokenCache {
   std::span<const u8> supervised(i64 example) const;
   // XXH3 over the offsets and tokens: what a resumed run must find unchanged.
   const std::string& fingerprint() const { return fingerprint_; }
+  // The name by which plans know this cache: of its cache.json, "" where there is none.
+  const std::string& key() const { return key_; }
 
  private:
   struct Example {
@@ -31,7 +33,7 @@ class TokenCache {
 
   std::vector<SafetensorsFile> shards_;
   std::vector<Example> examples_;
-  std::string fingerprint_;
+  std::string fingerprint_, key_;
 };
 
 // A placement: tokens start .. start+length of an example; `positions` >= length are computed, the rest
@@ -45,7 +47,7 @@ struct Placement {
 class Plan {
  public:
   // budget: positions that a bin may hold; 0: not checked. Checks every entry against the cache.
-  // Throws EngineError invalid_plan, naming the entry.
+  // Throws EngineError invalid_plan, naming the entry, or the cache that it was made for.
   Plan(const fs::path& path, const TokenCache& cache, i64 budget);
   i64 num_bins() const { return static_cast<i64>(bins_.size()) - 1; }
   std::span<const Placement> bin(i64 index) const;

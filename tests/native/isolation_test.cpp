@@ -17,8 +17,10 @@ using testing::TempFolder;
 // A small model, a cache of pseudo-random examples and a plan that packs them `per_bin` at a time.
 class Data {
  public:
-  Data(const std::vector<i64>& lengths, size_t per_bin, i64 pad_to = 0) : data_(lengths) {
-    testing::write_small_model(folder_ / "model", testing::small_config(), DType::bf16);
+  Data(const std::vector<i64>& lengths, size_t per_bin, i64 pad_to = 0,
+       const Json& config = testing::small_config())
+      : data_(lengths) {
+    testing::write_small_model(folder_ / "model", config, DType::bf16);
     fs::create_directory(folder_ / "cache");
     std::vector<i32> ids, example, length, positions;
     std::vector<u8> supervised;
@@ -85,6 +87,42 @@ TEST(Isolation, HoldsForPaddedBins) {
   const Json report = prove_isolation(*backend, data.options());
   EXPECT_TRUE(report["ok"]) << report.dump(1);
   EXPECT_EQ(report["positions"], 320);
+}
+
+// Other head counts and sizes, layers of one kind only, tied and untied: the proof holds for each, and finds
+// a boundary that is lost in it.
+TEST(Isolation, HoldsAndFindsLeaksInModelsOfOtherShapes) {
+  const Json shapes[] = {
+      {{"layer_types", {"linear_attention", "linear_attention"}}, {"num_hidden_layers", 2}},
+      {{"layer_types", {"full_attention", "full_attention"}}, {"num_hidden_layers", 2}},
+      {{"layer_types", {"full_attention"}}, {"num_hidden_layers", 1}, {"tie_word_embeddings", false}},
+      {{"layer_types", {"linear_attention"}}, {"num_hidden_layers", 1}, {"tie_word_embeddings", false}},
+      {{"num_attention_heads", 6},
+       {"num_key_value_heads", 3},
+       {"linear_num_key_heads", 2},
+       {"linear_num_value_heads", 6},
+       {"hidden_size", 40}},
+      {{"num_attention_heads", 5},
+       {"num_key_value_heads", 5},
+       {"head_dim", 8},
+       {"linear_num_key_heads", 3},
+       {"linear_num_value_heads", 3},
+       {"linear_key_head_dim", 12},
+       {"linear_value_head_dim", 4}},
+  };
+  for (const Json& shape : shapes) {
+    Json config = testing::small_config();
+    config.update(shape);
+    const Data data(kLengths, 4, 0, config);
+    const auto backend = make_cpu_backend({.threads = 2});
+    auto options = data.options();
+    const Json report = prove_isolation(*backend, options);
+    EXPECT_TRUE(report["ok"]) << shape.dump() << report.dump(1);
+    EXPECT_EQ(report["layers"], report["modelLayers"]);
+    options.arrangement = joined_at(1);
+    EXPECT_FALSE(prove_isolation(*backend, options)["ok"]) << shape.dump();
+    EXPECT_TRUE(test_numerics(*backend, read_config(options.model))["ok"]) << shape.dump();
+  }
 }
 
 TEST(Isolation, FindsALostBoundaryWhereverItIs) {
