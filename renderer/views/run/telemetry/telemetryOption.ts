@@ -1,4 +1,5 @@
 import { throttleReasons, type TelemetrySeries } from '../../../../main/contract/telemetry.ts';
+import { binaryAxis, type BinaryAxis } from '../../../charts/binaryAxis.ts';
 import type { ChartTable } from '../../../charts/chartExport.ts';
 import type { ChartOption } from '../../../charts/echarts.ts';
 import { token, withAlpha } from '../../../charts/tokens.ts';
@@ -73,6 +74,7 @@ export function telemetryOption(
   const low = points((i) => series.minimum[i] ?? Number.NaN);
   const spread = points((i) => (series.maximum[i] ?? 0) - (series.minimum[i] ?? 0));
   const held = throttledSpans(throttle, startMs);
+  const binary = panel.write === bytes ? bytesAxis(series) : undefined;
   return {
     animation: false,
     grid: { left: 72, right: 16, top: 8, bottom: 22 },
@@ -103,11 +105,12 @@ export function telemetryOption(
     yAxis: {
       type: 'value',
       ...(panel.max === undefined ? { scale: true } : { min: 0, max: panel.max, interval: panel.max / 4 }),
+      ...(binary !== undefined && { min: binary.min, max: binary.max, interval: binary.interval }),
       splitNumber: 3,
       axisLine: { show: false },
       axisTick: { show: false },
       splitLine: { lineStyle: { color: token('line') } },
-      axisLabel: { ...label, formatter: panel.write },
+      axisLabel: { ...label, formatter: binary?.write ?? panel.write },
     },
     series: [
       { type: 'line', stack: 'band', silent: true, symbol: 'none', lineStyle: { opacity: 0 }, data: low },
@@ -143,6 +146,12 @@ function gapFinder(atMs: Float64Array): (i: number) => boolean {
 
 export const sourceTitle = (source: string) =>
   source === 'host' ? 'Computer' : source.replace('gpu', 'GPU ');
+
+function bytesAxis({ minimum, maximum }: TelemetrySeries): BinaryAxis | undefined {
+  const lowest = minimum.reduce((least, value) => (value < least ? value : least), Infinity);
+  const highest = maximum.reduce((most, value) => (value > most ? value : most), -Infinity);
+  return lowest <= highest ? binaryAxis(lowest, highest) : undefined;
+}
 
 /** Points in a row with the same reasons as one span, in seconds since the run's start. */
 function throttledSpans(throttle: TelemetrySeries | undefined, startMs: number) {
