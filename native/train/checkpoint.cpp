@@ -62,6 +62,7 @@ Json state_json(const RunState& s) {
                  {"positions", s.positions},
                  {"milliseconds", s.milliseconds}}}};
   if (!s.account.is_null()) json["account"] = s.account;
+  json["recentSteps"] = s.recent;
   if (s.best_eval) {
     json["bestEval"] = *s.best_eval;
     json["bestStep"] = s.best_step;
@@ -274,6 +275,7 @@ RunState read_state(const fs::path& checkpoint) {
              .positions = total("positions"),
              .milliseconds = require_field<double>(totals, "milliseconds", where, kBad),
              .best_eval = std::nullopt,
+             .recent = Json::array(),
              .account = optional_field<Json>(json, "account", nullptr, where, kBad)};
   if (json.contains("bestEval")) {
     s.best_eval = require_field<double>(json, "bestEval", where, kBad);

@@ -29,6 +29,7 @@ struct RunState {
   // it.
   std::optional<double> best_eval;
   i64 best_step = 0;
+  Json recent = Json::array();  // the newest step events: whoever listened may have died before it kept them
   Json account;  // where the time went up to this step, see Account; null in checkpoints of older versions
 };
 

@@ -18,6 +18,8 @@ constexpr size_t kStepsInFlight = 2;
 // One profile is taken of every run without being asked for: of a step that has warmed up.
 constexpr i64 kProfiledStep = 10;
 constexpr double kAccountEveryMs = 2000;
+// More than what a history writes at once and a pipe that nobody reads any more can hold.
+constexpr size_t kRecentSteps = 1024;
 
 // JSON has no number for what is none.
 Json number_or_name(double x) {
@@ -114,6 +116,8 @@ void Trainer::report(size_t most_pending) {
     state_.positions += p.positions;
     state_.milliseconds += ms;
     emit(event);
+    recent_.push_back(event);
+    if (recent_.size() > kRecentSteps) recent_.pop_front();
   }
   tell_of_gaps();
 }
@@ -221,6 +225,7 @@ bool Trainer::save() {
   backend_->enable(false);
   settle_operations();
   state_.account = account_.to_json(first_step_);
+  state_.recent = recent_;
   const fs::path path = checkpoint_path(options_.out, state_.step);
   unsaved_.reset();
   try {

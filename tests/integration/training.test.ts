@@ -179,6 +179,8 @@ describe('when something dies', { timeout: 120_000 }, () => {
     const next = await coreOf(shop);
     const marked = await untilRun(next, id, ({ status }) => status === 'stopped');
     expect(marked.reason).toContain('the core died');
+    // What was on its way when the core died is in the history all the same, up to what was saved.
+    expect(marked.steps).toBe(marked.checkpointStep);
     expect(() => process.kill(engine, 0)).toThrow();
     await tesseraJson(shop, ['resume', id, '--detach']);
     await untilRun(next, id, ({ status, steps }) => status === 'running' && steps > marked.steps);

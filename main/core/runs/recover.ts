@@ -4,6 +4,7 @@ import type { RunListRow, RunQueries } from '../../../db/queries/runs.ts';
 import type { SeriesQueries } from '../../../db/queries/series.ts';
 import type { CoreContext } from '../context.ts';
 import { isAlive } from '../lock.ts';
+import { lostSteps } from './lostSteps.ts';
 import { updateTotals } from './recorder.ts';
 import { runFiles } from './runFolder.ts';
 
@@ -37,6 +38,8 @@ export async function recoverRuns(
       engine: null,
       ...(checkpoint && { checkpointStep: checkpoint.step, checkpointPath: checkpoint.path }),
     });
+    if (checkpoint !== undefined)
+      series.append(row.id, lostSteps(checkpoint.path, series.at(row.id, Number.MAX_SAFE_INTEGER)));
     updateTotals(row.id, runs, series);
     runs.addEvent(row.id, { atMs: Date.now(), step: checkpoint?.step ?? null, kind: 'coreDied', data: '{}' });
     onRecovered(row.id);

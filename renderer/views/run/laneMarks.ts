@@ -13,6 +13,7 @@ export interface LaneMark {
   noteId?: number;
 }
 
+const warnings = new Set(['failed', 'error', 'coreDied']);
 const kinds = new Set(['checkpoint', 'profile', 'warning', 'paused', 'resumed']);
 
 /** Everything that belongs under the loss: evaluations and notes above, what happened below. */
@@ -27,11 +28,17 @@ export function laneMarks(
     ...{ key: `n${String(id)}`, step, row: 0, count: 1, text, kind: 'note', noteId: id },
   }));
   const events = run.events.flatMap((event, i): LaneMark[] => {
-    const kind = event.kind === 'failed' || event.kind === 'error' ? 'warning' : event.kind;
+    const kind = warnings.has(event.kind) ? 'warning' : event.kind;
     if (!kinds.has(kind) || event.step === undefined) return [];
     const { message } = event.data;
     const text =
-      kind === 'warning' && typeof message === 'string' ? message : kind === 'checkpoint' ? '' : kind;
+      kind === 'warning' && typeof message === 'string'
+        ? message
+        : event.kind === 'coreDied'
+          ? 'the core died'
+          : kind === 'checkpoint'
+            ? ''
+            : kind;
     return [
       { key: `m${String(i)}`, step: event.step, row: 1, count: 1, text, kind: kind as LaneMark['kind'] },
     ];

@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { StepRow } from '../../../db/queries/runs.ts';
+import { addTotals } from '../../../db/queries/series.ts';
+import { engineEvent } from '../engine/protocol.ts';
+
+/**
+ * Steps up to a checkpoint that the history does not hold: their events were on the way when the core died. The engine
+ * keeps its newest ones in the checkpoint.
+ * @param newest the last step of the history; absent where it holds none
+ * @returns in order, going on from `newest` without a hole; none where the checkpoint does not reach back so far
+ */
+export function lostSteps(checkpoint: string, newest: StepRow | undefined): StepRow[] {
+  const rows: StepRow[] = [];
+  for (const raw of recentSteps(checkpoint)) {
+    const parsed = engineEvent.safeParse(raw);
+    if (!parsed.success || parsed.data.event !== 'step') continue;
+    const { data } = parsed;
+    const before = rows.at(-1) ?? newest;
+    if (data.step !== (before?.step ?? 0) + 1) continue;
+    rows.push(
+      addTotals(before, {
+        ...{ step: data.step, atMs: Math.round(data.atMs), loss: data.loss, gradNorm: data.gradNorm },
+        ...{ learningRate: data.learningRate, supervisedTokens: data.supervisedTokens },
+        ...{ realTokens: data.realTokens, positions: data.positions, flops: data.flops },
+        milliseconds: data.milliseconds,
+        elapsedMs: (before?.elapsedMs ?? 0) + data.milliseconds,
+      }),
+    );
+  }
+  return rows;
+}
+
+/** Empty in checkpoints of older versions, and where the file is damaged: the engine says so when it reads it. */
+function recentSteps(checkpoint: string): unknown[] {
+  try {
+    const state = JSON.parse(readFileSync(join(checkpoint, 'state.json'), 'utf8')) as {
+      recentSteps?: unknown;
+    };
+    return Array.isArray(state.recentSteps) ? state.recentSteps : [];
+  } catch {
+    return [];
+  }
+}
