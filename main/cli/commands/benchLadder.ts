@@ -41,6 +41,11 @@ export const command = defineCommand({
   text: ({ ladder }) => ladderText(ladder),
 });
 
+function roundsText(rounds: number, spread: number): string {
+  if (rounds === 1) return 'one round, so how far rounds differ is not known';
+  return `${rounds} rounds in turns, which differ by up to ${(spread * 100).toFixed(0)} %`;
+}
+
 function ladderText(ladder: Ladder): string {
   const { device, deviceName = device, model, examples, budget, rounds, spread, seconds, rungs } = ladder;
   const table = textTable(
@@ -63,7 +68,7 @@ function ladderText(ladder: Ladder): string {
     table,
     '',
     `${count(examples)} examples, ${tokens} real tokens, budget ${count(budget)}; ${model} on ${deviceName}`,
-    `${rounds} rounds in turns, ${seconds.toFixed(0)} s; rounds differ by up to ${(spread * 100).toFixed(0)} %`,
+    `${roundsText(rounds, spread)}; ${seconds.toFixed(0)} s in all`,
     ...kernels,
   ].join('\n');
 }
