@@ -89,6 +89,10 @@ async function pngOfPlans(plans: ShownPlan[], options: PictureOptions): Promise<
     while (painter.paint(inner, view).canRefine) painter.work(Infinity);
     context.drawImage(part, column * part.width, headHeight * density);
     context.setTransform(density, 0, 0, density, column * part.width, 0);
+    context.save();
+    context.beginPath();
+    context.rect(0, 0, size.width - 8, headHeight);
+    context.clip();
     context.textBaseline = 'alphabetic';
     context.fillStyle = chrome.text;
     context.font = `600 13px ${chrome.ui}`;
@@ -96,6 +100,7 @@ async function pngOfPlans(plans: ShownPlan[], options: PictureOptions): Promise<
     context.fillStyle = chrome.textQuiet;
     context.font = `11px ${chrome.ui}`;
     context.fillText(caption, 16, 36);
+    context.restore();
     context.setTransform(1, 0, 0, 1, 0, 0);
   });
   return new Uint8Array(await (await canvas.convertToBlob({ type: 'image/png' })).arrayBuffer());

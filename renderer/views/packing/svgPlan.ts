@@ -47,11 +47,12 @@ export function svgOfPlans(
     const { markup, from, to } = parts[column] ?? { markup: '', from: 0, to: 0 };
     const isCut = isWhole && to < scene.numBins;
     const seen =
-      isCut || !isWhole ? `; bins ${integer(from + 1)} to ${integer(to)} of ${integer(scene.numBins)}` : '';
+      isCut || !isWhole ? `bins ${integer(from + 1)} to ${integer(to)} of ${integer(scene.numBins)}` : '';
     const why = isCut ? `, as many as ${integer(mostShapes)} shapes hold` : '';
-    return `<g transform="translate(${String(column * size.width)} 0)">
-<text x="16" y="20" class="t">${escape(title)}</text><text x="16" y="36" class="c">${escape(caption + seen + why)}</text>
-<g transform="translate(${String(plot.x)} ${String(plot.y + size.headHeight)})">${markup}${axes(scene, camera, scale, plot.width, rows, from, to)}</g></g>`;
+    // A picture within the picture: what is too long for it ends at its edge.
+    return `<svg x="${String(column * size.width)}" width="${String(size.width)}" height="${n(height)}">
+<text x="16" y="20" class="t">${escape(title)} <tspan class="c">${escape(seen + why)}</tspan></text><text x="16" y="36" class="c">${escape(caption)}</text>
+<g transform="translate(${String(plot.x)} ${String(plot.y + size.headHeight)})">${markup}${axes(scene, camera, scale, plot.width, rows, from, to)}</g></svg>`;
   });
   const width = size.width * plans.length;
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${String(width)} ${n(height)}" width="${String(width)}" height="${n(height)}">
@@ -141,7 +142,7 @@ function styles(colorBy: ColorBy): string {
   const kinds = colorTokens[colorBy].map(
     (name, i) => `.s${String(i)}{fill:${token(name)}}.h${String(i)}{fill:url(#h${String(i)})}`,
   );
-  const words = `.t{${font}font-size:13px;font-weight:600;fill:${token('tx-1')}}.c,.m,.b{${font}font-size:11px;fill:${token('tx-3')}}.m{text-anchor:middle}.b{text-anchor:end}`;
+  const words = `.t{${font}font-size:13px;font-weight:600;fill:${token('tx-1')}}.c,.m,.b{${font}font-size:11px;font-weight:400;fill:${token('tx-3')}}.m{text-anchor:middle}.b{text-anchor:end}`;
   return `${words}${kinds.join('')}.p{fill:url(#p)}`;
 }
 
