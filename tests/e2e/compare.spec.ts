@@ -59,6 +59,16 @@ test('two runs side by side: the waterfall adds up, the profile is drawn, the re
   await expect(page.getByRole('menuitem')).toHaveText(['PNG picture', 'SVG picture', 'CSV', 'JSON']);
   await page.keyboard.press('Escape');
 
+  // A run is taken out, and found again in the history by a part of its name.
+  const takeOut = page.getByRole('button', { name: 'Take packed out' });
+  await takeOut.click();
+  await expect(takeOut).toBeHidden();
+  await page.locator('.cmp-add').click();
+  await page.keyboard.type('pack');
+  await expect(page.locator('.n-base-select-option')).toHaveText(/packed/);
+  await page.keyboard.press('Enter');
+  await expect(takeOut).toBeVisible();
+
   await show(page, `/runs/${padded}/profile`);
   await expect(page.getByRole('heading', { level: 2 }).first()).toContainText('of the step is work');
   await expect(page.locator('.pf-words')).toContainText('Padding is');
