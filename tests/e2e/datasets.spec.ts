@@ -41,11 +41,15 @@ test('a dropped file shows its first rows at once, then all of them, its problem
   await show(page, '/datasets');
   await drop(page, [path]);
 
-  const first = page.getByRole('grid', { name: 'First rows' });
-  await expect(first.getByRole('row').first()).toContainText('Question 1?');
-  await expect(first.getByRole('row').nth(2)).toContainText('no JSON');
-  await expect(page.getByText('The first 500 rows')).toBeVisible();
-  await expect(page.getByText('2 cannot be used')).toBeVisible();
+  // One look at all of it: the preview goes when the last row is in. How many rows it has is the machine's speed.
+  const preview = page
+    .getByRole('region', { name: 'Dataset' })
+    .filter({ has: page.getByRole('grid', { name: 'First rows' }) })
+    .filter({ hasText: /The first [\d,]+ rows/ })
+    .filter({ hasText: '2 cannot be used' })
+    .filter({ hasText: 'Question 1?' })
+    .filter({ hasText: 'no JSON' });
+  await expect(preview).toBeVisible();
 
   const grid = page.getByRole('grid', { name: 'Rows', exact: true });
   await expect(grid).toHaveAttribute('aria-rowcount', '11999', { timeout: 120_000 });
