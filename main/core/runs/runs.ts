@@ -289,7 +289,7 @@ export class Runs {
   async costOf(
     what: { recipe: Recipe; device: string; plan: PlannedRun },
     call: CallContext,
-    seconds = 4,
+    seconds = 3,
   ): Promise<CostModel> {
     const known = this.calibrations.find(what.recipe, what.device);
     if (known !== undefined) return known;
