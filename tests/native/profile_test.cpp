@@ -89,8 +89,9 @@ TEST(Account, SumsStepsPartsAndOperations) {
   Account account;
   account.add_step({1, 100, 50, 128, 64, 12.0}, true);
   account.add_step({1, 100, 50, 128, 64, 8.0}, false);
-  const auto begin = Account::Clock::now() - std::chrono::milliseconds(5);
-  account.spent("data", begin);
+  account.begin();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  account.spend("data");
   account.add_operations({{"linear_fwd", "forward", true, 2, 3.0, 10.0, 20.0}});
   account.add_operations({{"linear_fwd", "forward", true, 1, 1.0, 5.0, 10.0},
                           {"linear_fwd", "forward", false, 1, 2.0, 5.0, 10.0}});
@@ -106,6 +107,16 @@ TEST(Account, SumsStepsPartsAndOperations) {
   const Json sampled = account.to_json(7);
   EXPECT_EQ(sampled["sample"]["steps"], 1);
   EXPECT_EQ(sampled["sample"]["spanMs"], 8.5);
+  for (const Json& kept : {json, sampled}) {
+    Account resumed;
+    resumed.restore(kept, "state.json");
+    EXPECT_EQ(resumed.to_json(7), kept) << "a checkpoint keeps it whole";
+  }
+  testing::expect_error("damaged_checkpoint", "milliseconds", [&] {
+    Json damaged = json;
+    damaged["total"].erase("milliseconds");
+    Account().restore(damaged, "state.json");
+  });
 }
 
 TEST(Profile, ARowsShareOfItsRoofIsTheSlowerFloorOverItsTime) {
