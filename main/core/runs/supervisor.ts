@@ -31,7 +31,9 @@ export class RunSupervisor {
   private readonly onCompleted: SupervisorParts['onCompleted'];
   private readonly queue: string[] = [];
   private active: ActiveRun | undefined;
-  private starting = false;
+  /** Its data is looked up, or made again, before an engine gets it. */
+  private starting: string | undefined;
+  private readonly cancelled = new Set<string>();
   private isClosing = false;
   private numHolds = 0;
 
@@ -54,7 +56,7 @@ export class RunSupervisor {
 
   /** Whether an engine works or is about to. */
   get isTraining(): boolean {
-    return this.starting || this.active !== undefined;
+    return this.starting !== undefined || this.active !== undefined;
   }
 
   /** While something is measured that a run would disturb, runs wait in the queue. Returns what lets them go on. */
@@ -88,8 +90,9 @@ export class RunSupervisor {
       return;
     }
     const waiting = this.queue.indexOf(row.id);
-    if (waiting >= 0 && command === 'stop') {
-      this.queue.splice(waiting, 1);
+    if (command === 'stop' && (waiting >= 0 || this.starting === row.id)) {
+      if (waiting >= 0) this.queue.splice(waiting, 1);
+      else this.cancelled.add(row.id);
       this.stores.runs.update(row.id, {
         status: 'stopped',
         reason: 'stopped before it started',
@@ -98,10 +101,15 @@ export class RunSupervisor {
       this.publishRun(row.id);
       return;
     }
+    const isQueued = waiting >= 0 || this.starting === row.id;
     throw new TesseraError(
       'runNotActive',
       `run ${row.name} (${row.id}) is ${row.status}`,
-      command === 'stop' ? 'There is nothing to stop.' : 'Resume it first.',
+      isQueued
+        ? 'It waits for its turn or its data; stop takes it out.'
+        : command === 'stop'
+          ? 'There is nothing to stop.'
+          : 'Resume it first.',
     );
   }
 
@@ -117,21 +125,24 @@ export class RunSupervisor {
   }
 
   private startNext(): void {
-    if (this.starting || this.active !== undefined || this.isClosing || this.numHolds > 0) return;
+    if (this.starting !== undefined || this.active !== undefined || this.isClosing || this.numHolds > 0)
+      return;
     const id = this.queue.shift();
     const row = id === undefined ? undefined : this.stores.runs.get(id);
     if (row === undefined) return;
-    this.starting = true;
+    this.starting = row.id;
     const done = this.work.begin(`training ${row.name}`);
     void this.train(row)
       .catch((error: unknown) => {
+        if (this.cancelled.has(row.id)) return;
         const reason = error instanceof Error ? error.message : String(error);
         this.stores.log(`run ${row.id}: ${reason}`);
         this.stores.runs.update(row.id, { status: 'failed', reason, endedAtMs: Date.now() });
       })
       .finally(() => {
         this.active = undefined;
-        this.starting = false;
+        this.starting = undefined;
+        this.cancelled.delete(row.id);
         this.publishRun(row.id);
         this.startNext();
         done();
@@ -150,6 +161,7 @@ export class RunSupervisor {
       checkStoredPlan(plan, data.train);
       if (hasEvaluation) checkStoredPlan(evalPlan, data.evaluation ?? data.train);
       const samples = await prepareSamples(recipe, row.folder);
+      if (this.cancelled.has(row.id)) return;
       const inputs = {
         folder: row.folder,
         model: recipe.model,
