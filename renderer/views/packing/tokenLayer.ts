@@ -109,28 +109,32 @@ function drawSegment(
   const words = wordsOf(example);
   const from = Math.max(0, Math.floor(view.left - at));
   const to = Math.min(length, Math.ceil(view.left + plot.width / view.perPosition - at));
+  // The first token of a segment is predicted by nothing.
+  const isLearned = (t: number) => t > 0 && words?.supervised[start + t] === 1;
+  const cellAt = (t: number) => ({
+    x: x + t * view.perPosition,
+    y: y + lines.cell,
+    width: view.perPosition - 1,
+    height: lines.cellHeight,
+  });
   for (let t = from; t < to; t++) {
-    const cell = {
-      x: x + t * view.perPosition,
-      y: y + lines.cell,
-      width: view.perPosition - 1,
-      height: lines.cellHeight,
-    };
-    // The first token of a segment is predicted by nothing.
-    const isLearned = t > 0 && words?.supervised[start + t] === 1;
-    context.fillStyle = isLearned ? chrome.supervised : chrome.context;
+    const cell = cellAt(t);
+    context.fillStyle = isLearned(t) ? chrome.supervised : chrome.context;
     context.fillRect(cell.x, cell.y, cell.width, cell.height);
-    if (isLearned) {
-      context.fillStyle = chrome.supervisedLine;
-      context.fillRect(cell.x, cell.y + cell.height - 2, cell.width, 2);
-    }
-    if (view.perPosition < leastWords) continue;
-    if (words) drawWord(context, words, start + t, cell, isLearned ? chrome.text : chrome.textMuted, chrome);
-    context.font = `10px ${chrome.ui}`;
-    context.textAlign = 'center';
-    context.fillStyle = chrome.textQuiet;
-    context.fillText(integer(t), cell.x + cell.width / 2, y + lines.ids + 6);
+    if (!isLearned(t)) continue;
+    context.fillStyle = chrome.supervisedLine;
+    context.fillRect(cell.x, cell.y + cell.height - 2, cell.width, 2);
   }
+  if (view.perPosition < leastWords) return;
+  // A font is dear to set: once for all words, once for all numbers.
+  context.textAlign = 'center';
+  context.font = `12px ${chrome.mono}`;
+  for (let t = from; words && t < to; t++)
+    drawWord(context, words, start + t, cellAt(t), isLearned(t) ? chrome.text : chrome.textMuted);
+  context.font = `10px ${chrome.ui}`;
+  context.fillStyle = chrome.textQuiet;
+  for (let t = from; t < to; t++)
+    context.fillText(integer(t), x + (t + 0.5) * view.perPosition, y + lines.ids + 6);
 }
 
 const texts = new WeakMap<ExampleTokens, string[]>();
@@ -147,18 +151,9 @@ export function textOf(words: ExampleTokens, t: number): string {
 /** Keeps the font from joining `<|` into one sign, as a style sheet would, by a mark without width between. */
 const apart = (text: string) => text.replaceAll(/(?<=[!-/:-@[-`{-~])(?=[!-/:-@[-`{-~])/g, '\u200c');
 
-function drawWord(
-  context: Target,
-  words: ExampleTokens,
-  t: number,
-  cell: Box,
-  ink: string,
-  chrome: Chrome,
-): void {
+function drawWord(context: Target, words: ExampleTokens, t: number, cell: Box, ink: string): void {
   const text = textOf(words, t);
   const most = Math.max(1, Math.floor((cell.width - 4) / charWidth));
-  context.font = `12px ${chrome.mono}`;
-  context.textAlign = 'center';
   context.fillStyle = ink;
   const shown = text.length > most ? `${text.slice(0, most - 1)}…` : text;
   context.fillText(apart(shown), cell.x + cell.width / 2, cell.y + cell.height / 2 - 0.5, cell.width - 2);
