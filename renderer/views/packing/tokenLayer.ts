@@ -148,15 +148,20 @@ export function textOf(words: ExampleTokens, t: number): string {
     .join(''));
 }
 
-/** Keeps the font from joining `<|` into one sign, as a style sheet would, by a mark without width between. */
-const apart = (text: string) => text.replaceAll(/(?<=[!-/:-@[-`{-~])(?=[!-/:-@[-`{-~])/g, '\u200c');
+/** Signs that the font may join into one, as `<|`. */
+const joined = /[!-/:-@[-`{-~]{2}/;
 
 function drawWord(context: Target, words: ExampleTokens, t: number, cell: Box, ink: string): void {
   const text = textOf(words, t);
   const most = Math.max(1, Math.floor((cell.width - 4) / charWidth));
   context.fillStyle = ink;
   const shown = text.length > most ? `${text.slice(0, most - 1)}…` : text;
-  context.fillText(apart(shown), cell.x + cell.width / 2, cell.y + cell.height / 2 - 0.5, cell.width - 2);
+  const [middle, y] = [cell.x + cell.width / 2, cell.y + cell.height / 2 - 0.5];
+  if (!joined.test(shown)) context.fillText(shown, middle, y, cell.width - 2);
+  else
+    Array.from(shown).forEach((sign, i, signs) => {
+      context.fillText(sign, middle + (i - (signs.length - 1) / 2) * charWidth, y);
+    });
 }
 
 function drawEmpty(
