@@ -82,6 +82,16 @@ describe('a dataset of the hub', () => {
     const [test] = await download('hub:me/chats@main#test', root);
     expect(readFileSync(test ?? '', 'utf8')).toBe(row('three'));
     await expect(download('hub:me/chats#dev', root)).rejects.toThrow("split 'dev'");
+    // The token went with the requests and nowhere else.
+    const written = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) =>
+      entry.isFile(),
+    );
+    expect(written).toHaveLength(3);
+    for (const { parentPath, name } of written) {
+      expect(join(parentPath, name) + readFileSync(join(parentPath, name), 'utf8')).not.toContain(
+        'hf_secret',
+      );
+    }
   });
 
   it('goes on where an interrupted download was, and refuses what arrives damaged', async () => {
