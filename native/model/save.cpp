@@ -8,6 +8,26 @@
 namespace tessera {
 namespace {
 
+template <typename Bits>
+bool any_with(const char* raw, size_t bytes, Bits exponent) {
+  const auto* values = reinterpret_cast<const Bits*>(raw);
+  bool found = false;
+  for (size_t i = 0; i < bytes / sizeof(Bits); ++i) found |= (values[i] & exponent) == exponent;
+  return found;
+}
+
+// A weight that is NaN, infinite, or beyond what the file's dtype holds makes a model worthless.
+void require_finite(const std::vector<char>& raw, DType type, const TensorEntry& t) {
+  const bool broken = type == DType::f32   ? any_with<std::uint32_t>(raw.data(), raw.size(), 0x7f800000)
+                      : type == DType::f16 ? any_with<std::uint16_t>(raw.data(), raw.size(), 0x7c00)
+                                           : any_with<std::uint16_t>(raw.data(), raw.size(), 0x7f80);
+  if (broken)
+    throw EngineError(
+        "non_finite",
+        t.name + ": a weight is NaN, infinite or too large for the model's " + std::string(dtype_name(type)),
+        "Nothing was saved over the last checkpoint. Lower optimizer.lr or add warm-up steps.");
+}
+
 // Trained values converted piece by piece to the file's dtype.
 TensorSource trained(const Parameters& parameters, const TensorEntry& t, const TensorInfo& info) {
   const DType to = *dtype_from_safetensors(info.dtype);
@@ -16,6 +36,7 @@ TensorSource trained(const Parameters& parameters, const TensorEntry& t, const T
             parameters.read_exact(t, [&](const float* values, i64 count) {
               raw.resize(static_cast<size_t>(count) * dtype_bytes(to));
               from_f32(raw.data(), to, values, count);
+              require_finite(raw, to, t);
               write(raw.data(), raw.size());
             });
           }};

@@ -261,7 +261,8 @@ bool Trainer::has_room() const {
 void Trainer::save_last(CommandReader& commands, const std::string& reason) {
   constexpr int kLookAgainMs = 5000;
   while (!save()) {
-    if (reason == "parent-gone") throw *unsaved_;
+    // Weights that are NaN or infinite stay so: nothing is worth waiting for.
+    if (reason == "parent-gone" || unsaved_->code() == "non_finite") throw *unsaved_;
     emit({{"event", "paused"},
           {"step", state_.step},
           {"message",

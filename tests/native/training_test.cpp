@@ -289,7 +289,7 @@ TEST(Training, AStepWithoutTargetsIsRefusedBeforeTheFirst) {
   EXPECT_FALSE(fs::exists(world.folder / "run"));
 }
 
-// Step 1 is refused, nothing is changed or saved but the state before it, and the layer is named.
+// Step 1 is refused, the layer is named, and no checkpoint holds what no model may hold.
 TEST(Training, ANanEndsTheRunNamingStepAndLayer) {
   World world;
   const fs::path path = world.folder / "model" / "model.safetensors";
@@ -303,8 +303,17 @@ TEST(Training, ANanEndsTheRunNamingStepAndLayer) {
   expect_error("non_finite",
                "step 1: the loss or a gradient is NaN or infinite, first seen in the forward pass of layer 1",
                [&] { world.train("run"); });
-  ASSERT_EQ(list_checkpoints(world.folder / "run").size(), 1u);
-  EXPECT_EQ(read_file(checkpoint_path(world.folder / "run", 0) / "model.safetensors"), bytes);
+  EXPECT_TRUE(list_checkpoints(world.folder / "run").empty());
+}
+
+// The last step's loss and gradients are finite, what it makes of the weights is not: seen as it is saved.
+TEST(Training, WeightsThatTheFileCannotHoldEndTheRunByName) {
+  World world;
+  world.recipe["steps"] = 1;
+  world.recipe["optimizer"]["lr"] = 3.4e38;
+  expect_error("non_finite", "a weight is NaN, infinite or too large for the model's BF16",
+               [&] { world.train("run"); });
+  EXPECT_TRUE(list_checkpoints(world.folder / "run").empty());
 }
 
 TEST(Training, TokensOutsideTheVocabularyAreRefusedByExample) {
