@@ -7,6 +7,7 @@ import { stateDir } from './paths.mjs';
 
 const recordFile = join(stateDir, 'setup.child');
 let current;
+let afterwards = () => {};
 
 /** Like child_process.spawn; the group is on record until it ends. */
 export function spawnGroup(command, args, options) {
@@ -18,13 +19,15 @@ export function spawnGroup(command, args, options) {
   child.on('close', () => {
     current = undefined;
     rmSync(recordFile, { force: true });
+    afterwards();
   });
   return child;
 }
 
-/** Asks the group of the program at work in this process to end, if there is one. */
-export function endCurrentGroup() {
-  if (current === undefined) return;
+/** Asks the group of the program at work in this process to end, if there is one; `then` is called once it has. */
+export function endCurrentGroup(then = () => {}) {
+  if (current === undefined) return then();
+  afterwards = then;
   const pid = current;
   signalGroup(pid, 'SIGTERM');
   setTimeout(() => signalGroup(pid, 'SIGKILL'), 5000).unref();

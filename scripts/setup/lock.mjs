@@ -44,11 +44,12 @@ export async function withLock(work) {
   writeFileSync(pidFile, String(process.pid));
   await endOrphanedGroup();
   const release = () => rmSync(lockDir, { recursive: true, force: true });
-  const onSignal = (signal) => {
-    endCurrentGroup();
-    release();
-    process.exit(128 + constants.signals[signal]);
-  };
+  // Gone only when its compilers are; a second signal ends it at once.
+  const onSignal = (signal) =>
+    endCurrentGroup(() => {
+      release();
+      process.exit(128 + constants.signals[signal]);
+    });
   for (const signal of signals) process.once(signal, onSignal);
   try {
     return await work();
