@@ -351,6 +351,8 @@ export const runChannels = {
       kind: z.enum(['train', 'benchmark']).default('train'),
       /** Trains on this many examples only, drawn by the recipe's seed. */
       maxExamples: z.int().positive().optional(),
+      /** Times steps first where none is known yet; else such a run starts at once, and nothing is said of its time. */
+      measure: z.boolean().default(true),
     }),
     result: aRun,
   }),

@@ -117,6 +117,7 @@ export async function startRun(
       ...rest,
       steps,
     },
+    measure: false,
   });
   return run;
 }

@@ -42,8 +42,8 @@ export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
   };
   return {
     'runs:preflight': ({ recipe }, call) => runs.preflight(withBundled(recipe), call),
-    'runs:create': async ({ recipe, kind, maxExamples }, call) => {
-      return { run: summary(await runs.create({ recipe: withBundled(recipe), kind, maxExamples }, call)) };
+    'runs:create': async ({ recipe, ...rest }, call) => {
+      return { run: summary(await runs.create({ recipe: withBundled(recipe), ...rest }, call)) };
     },
     'runs:list': (options) => ({ runs: runs.list(options).map(summarise) }),
     'runs:search-fields': () => ({ fields: searchFieldNames() }),

@@ -43,11 +43,14 @@ export interface CreateRequest {
   recipe: Recipe;
   kind: 'train' | 'benchmark';
   maxExamples?: number | undefined;
+  /** Times steps first where none is known. */
+  measure: boolean;
 }
 
 interface PrepareOptions {
   maxExamples?: number | undefined;
   isBenchmark?: boolean;
+  measure?: boolean;
 }
 
 /** Whose steps are to be known. */
@@ -122,12 +125,13 @@ export class Runs {
   }
 
   /** Prepares and queues a run; returns its id. @throws {TesseraError} what the data or the preflight stops at */
-  async create({ recipe, kind, maxExamples }: CreateRequest, call: CallContext): Promise<string> {
+  async create({ recipe, kind, maxExamples, measure }: CreateRequest, call: CallContext): Promise<string> {
     const done = this.context.work.begin(`preparing ${recipe.name}`);
     try {
       const { id, folder, device, plan, preflight, discard } = await this.prepare(recipe, call, {
         maxExamples,
         isBenchmark: kind === 'benchmark',
+        measure,
       });
       const stop = preflight.items.find(({ status }) => status === 'stop');
       if (plan instanceof Error || stop !== undefined) {
@@ -235,7 +239,7 @@ export class Runs {
    * nothing is kept, so nothing has to be proven for it.
    */
   private async prepare(recipe: Recipe, call: CallContext, options: PrepareOptions = {}) {
-    const { maxExamples = Infinity, isBenchmark = false } = options;
+    const { maxExamples = Infinity, isBenchmark = false, measure = true } = options;
     const machine = await readMachine();
     const device = chooseDevice(machine, recipe.device);
     const id = newRunId();
@@ -270,7 +274,9 @@ export class Runs {
         const { recompute } = engine;
         const asked = { ...inputs, device, recompute, planHash: plan.planHash };
         proofs = await orError(this.proofs.prove(asked, call.signal));
-        cost = await orError(this.costOf({ recipe, device, plan }, call));
+        cost = measure
+          ? await orError(this.costOf({ recipe, device, plan }, call))
+          : this.calibrations.find(recipe, device);
       }
     }
     const preflight = judge({
