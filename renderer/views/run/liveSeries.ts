@@ -1,16 +1,8 @@
+import type { SeriesColumns } from '../../charts/decimate.ts';
 import type { RunAxis, RunMetric, RunStep } from '../../../main/contract/runs.ts';
 
-/** Columns of one metric as charts take them. */
-export interface LiveSeries {
-  steps: ArrayLike<number>;
-  /** Places on the axis that the charts are drawn over. */
-  x: ArrayLike<number>;
-  minimum: ArrayLike<number>;
-  maximum: ArrayLike<number>;
-  mean: ArrayLike<number>;
-  /** How many of a point's values are NaN or infinite. */
-  numNonFinite: ArrayLike<number>;
-}
+/** Columns of one metric, `x` along the axis that the charts are drawn over. */
+export type LiveSeries = SeriesColumns;
 
 const columns = ['steps', 'x', 'minimum', 'maximum', 'mean', 'numNonFinite'] as const;
 

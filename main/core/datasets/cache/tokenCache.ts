@@ -153,25 +153,22 @@ export class TokenCache {
 
   /** Of each example its file, as an index into the manifest's `files`. */
   sourceFiles(): Int32Array {
-    const files = new Int32Array(this.manifest.examples);
-    let at = 0;
-    for (const index of this.manifest.shards.keys()) {
-      const part = this.shard(index).read('source_file', 'I32');
-      files.set(part, at);
-      at += part.length;
-    }
-    return files;
+    return this.joined(new Int32Array(this.manifest.examples), 'source_file', 'I32');
   }
 
   kinds(): Uint8Array {
-    const kinds = new Uint8Array(this.manifest.examples);
+    return this.joined(new Uint8Array(this.manifest.examples), 'kind', 'U8');
+  }
+
+  /** A value of every example, shard after shard. */
+  private joined<T extends Int32Array | Uint8Array>(values: T, name: string, dtype: 'I32' | 'U8'): T {
     let at = 0;
     for (const index of this.manifest.shards.keys()) {
-      const part = this.shard(index).read('kind', 'U8');
-      kinds.set(part, at);
+      const part = this.shard(index).read(name, dtype);
+      values.set(part, at);
       at += part.length;
     }
-    return kinds;
+    return values;
   }
 
   /** @throws {RangeError} where there is no such example */
