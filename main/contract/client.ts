@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { progressSchema } from './channel.ts';
 import type { ArgsOf, CallChannel, Contract, EventOf, Progress, ResultOf, StreamChannel } from './channel.ts';
-import { fromErrorBody, TesseraError } from './errors.ts';
+import { fromErrorBody, otherVersion, TesseraError } from './errors.ts';
 import { serverFrame, type Port } from './port.ts';
 
 export interface CallOptions {
@@ -63,6 +63,12 @@ export function createClient<C extends Contract>(contract: C, port: Port): Clien
     else if (frame.kind === 'events') {
       try {
         entry.onEvents?.(frame.events, frame.numDropped);
+      } catch (error) {
+        if (!(error instanceof TesseraError) || error.code !== 'notUnderstood') throw error;
+        // Whoever waits for the end of the stream hears why; nobody's event loop does.
+        pending.delete(frame.id);
+        port.send({ kind: 'cancel', id: frame.id });
+        entry.reject(error);
       } finally {
         port.send({ kind: 'ack', id: frame.id });
       }
@@ -98,7 +104,7 @@ export function createClient<C extends Contract>(contract: C, port: Port): Clien
       if (options.signal?.aborted === true) cancel();
       try {
         const answer = await promise;
-        return spec.result.parse(spec.wire === undefined ? answer : spec.wire.unpack(answer)) as never;
+        return understand(spec.result, channel, () => spec.wire?.unpack(answer) ?? answer) as never;
       } finally {
         options.signal?.removeEventListener('abort', cancel);
       }
@@ -109,7 +115,10 @@ export function createClient<C extends Contract>(contract: C, port: Port): Clien
         throw new TesseraError('unknownChannel', `there is no stream '${channel}'`);
       const { promise, cancel } = request(channel, checkArgs(spec.args, args, channel), {
         onEvents: (events, numDropped) => {
-          onEvents(events.map((event) => spec.event.parse(event)) as never[], numDropped);
+          onEvents(
+            events.map((event) => understand(spec.event, channel, () => event)) as never[],
+            numDropped,
+          );
         },
       });
       return { done: promise.then(() => undefined), close: cancel };
@@ -129,6 +138,19 @@ function checkArgs(schema: z.ZodType, args: unknown, channel: string): unknown {
   throw new TesseraError(
     'badArguments',
     `${channel}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'invalid'}`,
+  );
+}
+
+/** What the other end sent, checked: an end of another version says things that this one does not know. */
+function understand(schema: z.ZodType, channel: string, read: () => unknown): unknown {
+  const parsed = schema.safeParse(read());
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  const path = issue?.path.join('.') ?? '';
+  throw new TesseraError(
+    'notUnderstood',
+    `the core's answer to ${channel} is not understood (${path === '' ? '' : `${path}: `}${issue?.message ?? 'invalid'})`,
+    otherVersion,
   );
 }
 

@@ -18,6 +18,10 @@ export class TesseraError extends Error {
   }
 }
 
+/** The way out where two ends do not understand one another. */
+export const otherVersion =
+  'Another version of Tessera works in this home. Close every window and command of it, then start this one again: it starts its own core.';
+
 /** Anything thrown, as an error body; what is not ours keeps its message under the code `internal`. */
 export function toErrorBody(error: unknown): ErrorBody {
   if (error instanceof TesseraError) {
@@ -30,8 +34,22 @@ export function toErrorBody(error: unknown): ErrorBody {
   if (error instanceof Error && error.name === 'AbortError')
     return { code: 'cancelled', message: 'cancelled' };
   return (
+    schemaError(error) ??
     storeError(error) ?? { code: 'internal', message: error instanceof Error ? error.message : String(error) }
   );
+}
+
+/** What a schema (zod) refused: the field and what is wrong with it, where its own message is a list in JSON. */
+function schemaError(error: unknown): ErrorBody | undefined {
+  const { issues } = (error ?? {}) as { issues?: unknown };
+  if (!(error instanceof Error) || !Array.isArray(issues)) return undefined;
+  const list = issues as { path?: PropertyKey[]; message?: string }[];
+  const words = list.slice(0, 3).map(({ path = [], message = 'invalid' }) => {
+    const field = path.map(String).join('.');
+    return field === '' ? message : `${field}: ${message}`;
+  });
+  const more = list.length > words.length ? `; and ${String(list.length - words.length)} more` : '';
+  return { code: 'badValue', message: words.join('; ') + more };
 }
 
 /** What keeps a history that was whole at the start from being read or written now. */

@@ -8,7 +8,7 @@ import {
   type Progress,
 } from './channel.ts';
 import type { Stream, StreamHandler } from './channel.ts';
-import { TesseraError, toErrorBody } from './errors.ts';
+import { otherVersion, TesseraError, toErrorBody } from './errors.ts';
 import { EventQueue } from './eventQueue.ts';
 import { clientFrame, type Port } from './port.ts';
 
@@ -51,7 +51,8 @@ export function serve<C extends Contract>(
     active.set(id, entry);
     try {
       const spec = Object.hasOwn(contract, channel) ? contract[channel] : undefined;
-      if (spec === undefined) throw new TesseraError('unknownChannel', `there is no channel '${channel}'`);
+      if (spec === undefined)
+        throw new TesseraError('unknownChannel', `the core has no channel '${channel}'`, otherVersion);
       const args = check(spec.args, rawArgs, 'badArguments', channel);
       const value =
         spec.kind === 'call'

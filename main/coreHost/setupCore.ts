@@ -79,7 +79,10 @@ export async function openCorePort(context: AppContext): Promise<Port> {
 
 /** Another installation's core may be at work in this home: the two would not understand one another. */
 async function checkVersion(client: CoreClient): Promise<void> {
-  const { version, pid } = await client.call('system:info', {});
+  const { version, pid } = await client.call('system:info', {}).catch((error: unknown) => {
+    client.close();
+    throw error;
+  });
   if (version === app.getVersion()) return;
   client.close();
   throw new TesseraError(

@@ -1,12 +1,13 @@
 import { defineStore } from 'pinia';
 import { computed, ref, shallowRef, watch } from 'vue';
 import type { Dataset, InterruptedImport } from '../../main/contract/datasets.ts';
-import { toErrorBody, type ErrorBody } from '../../main/contract/errors.ts';
+import type { ErrorBody } from '../../main/contract/errors.ts';
 import { client } from '../client.ts';
 import { rateOf, type Sample } from './importRate.ts';
 import { useCoreStore } from './coreStore.ts';
 import { useIncomingStore } from './incomingStore.ts';
 import { useNoticeStore } from './noticeStore.ts';
+import { errorInWindow } from '../errorInWindow.ts';
 
 type ImportOptions = Omit<Parameters<typeof client.call<'datasets:import'>>[1], 'paths'>;
 
@@ -107,7 +108,7 @@ export const useDatasetsStore = defineStore('datasets', () => {
       newest.value = dataset.id;
       return dataset;
     } catch (caught) {
-      const body = toErrorBody(caught);
+      const body = errorInWindow(caught);
       if (body.code === 'cancelled') close(key);
       else update(key, { error: body });
       return undefined;

@@ -1,6 +1,7 @@
 import { defineStore } from 'pinia';
 import { ref } from 'vue';
-import { TesseraError, toErrorBody, type ErrorBody } from '../../main/contract/errors.ts';
+import { TesseraError, type ErrorBody } from '../../main/contract/errors.ts';
+import { errorInWindow } from '../errorInWindow.ts';
 
 export interface Notice {
   id: number;
@@ -42,7 +43,7 @@ export const useNoticeStore = defineStore('notices', () => {
     /** What the person tried (`Importing chats.jsonl`) and why it failed; being cancelled is no failure. */
     fail: (what: string, error: unknown) => {
       if (error instanceof TesseraError && error.code === 'cancelled') return;
-      const body = toErrorBody(error);
+      const body = errorInWindow(error);
       show({ kind: 'error', title: what, detail: body.message, error: body });
     },
   };

@@ -1,10 +1,11 @@
 import { defineStore } from 'pinia';
 import { computed, ref, shallowRef, watch } from 'vue';
-import { toErrorBody, type ErrorBody } from '../../main/contract/errors.ts';
+import type { ErrorBody } from '../../main/contract/errors.ts';
 import { recipeSchema, type RecipeInput } from '../../main/contract/recipe.ts';
 import type { Preflight, RunSummary } from '../../main/contract/runs.ts';
 import { client } from '../client.ts';
 import { useCoreStore } from './coreStore.ts';
+import { errorInWindow } from '../errorInWindow.ts';
 
 const draftKey = 'tessera.draft';
 const settleMs = 500;
@@ -45,7 +46,7 @@ export const useTrainStore = defineStore('train', () => {
       problem.value = undefined;
     } catch (error) {
       if (signal.aborted) return;
-      problem.value = toErrorBody(error);
+      problem.value = errorInWindow(error);
     } finally {
       if (!signal.aborted) {
         isChecking.value = false;

@@ -83,7 +83,12 @@ async function link() {
   });
   const client = createClient(channels, socketPort(connect(path)));
   open.push(client, server);
-  return { client, sockets };
+  const port = () => {
+    const socket = connect(path);
+    open.push({ close: () => socket.destroy() });
+    return socketPort(socket);
+  };
+  return { client, sockets, port };
 }
 
 describe('a link between client and core', () => {
@@ -103,6 +108,34 @@ describe('a link between client and core', () => {
       code: 'badArguments',
     });
     await expect(client.call('bad:result', {})).rejects.toMatchObject({ code: 'internal' });
+  });
+
+  it('says in words that the other end is of another version: an answer, an event, a channel that it lacks', async () => {
+    const { port } = await link();
+    const newer = createClient(
+      {
+        'sum:of': call({
+          args: z.object({ numbers: z.array(z.number()) }),
+          result: z.object({ sum: z.number(), mean: z.number() }),
+        }),
+        'ticks:watch': stream({ args: z.object({ count: z.int() }), event: z.object({ atMs: z.number() }) }),
+        'later:thing': call({ args: z.object({}), result: z.object({}) }),
+      },
+      port(),
+    );
+    const hint = expect.stringContaining('Close every window and command') as string;
+    await expect(newer.call('sum:of', { numbers: [2] })).rejects.toMatchObject({
+      code: 'notUnderstood',
+      message: expect.stringMatching(/^the core's answer to sum:of is not understood \(mean: /) as string,
+      hint,
+    });
+    const watched = newer.subscribe('ticks:watch', { count: 3 }, () => undefined);
+    await expect(watched.done).rejects.toMatchObject({ code: 'notUnderstood', hint });
+    await expect(newer.call('later:thing', {})).rejects.toMatchObject({
+      code: 'unknownChannel',
+      message: "the core has no channel 'later:thing'",
+      hint,
+    });
   });
 
   it('reports progress and cancels', async () => {

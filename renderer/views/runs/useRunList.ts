@@ -1,9 +1,10 @@
 import { computed, ref, shallowRef, watch } from 'vue';
-import { toErrorBody, type ErrorBody } from '../../../main/contract/errors.ts';
+import type { ErrorBody } from '../../../main/contract/errors.ts';
 import type { RunSummary } from '../../../main/contract/runs.ts';
 import { client } from '../../client.ts';
 import { useNoticeStore } from '../../stores/noticeStore.ts';
 import { useRunsStore } from '../../stores/runsStore.ts';
+import { errorInWindow } from '../../errorInWindow.ts';
 
 export type Shelf = 'all' | 'going' | 'archive' | 'deleted';
 const typingMs = 80;
@@ -43,7 +44,7 @@ export function useRunList() {
       error.value = undefined;
     } catch (reason) {
       if (mine !== asked) return;
-      const body = toErrorBody(reason);
+      const body = errorInWindow(reason);
       // What was found before stays while the search is being written.
       if (body.code === 'badSearch') error.value = body;
       else notices.fail('Searching the runs', reason);
