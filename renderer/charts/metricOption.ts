@@ -18,6 +18,8 @@ export interface MetricChart {
   /** A horizontal dashed line with its value, such as the clip limit. */
   limit?: number;
   points?: { x: number; value: number; isBest?: boolean }[];
+  /** What is planned beyond the newest value: a dashed line. */
+  planned?: { x: number; value: number }[];
   /** Stretches of the axis that are marked, such as those in which a GPU was held back. */
   shaded?: { from: number; to: number }[];
   /** Words for a place on the axis. */
@@ -102,6 +104,7 @@ export function metricOption(chart: MetricChart, sight: Pick<Sight, 'widthPx' | 
       ...band(drawn, color, chart.isLog === true),
       // Each value as it came, under the smoothed line: smoothing is drawn over the values, never instead of them.
       ...(isSmoothed && !drawn.hasRange ? [each(drawn, color)] : []),
+      ...planned(chart, color),
       ...points(chart, sight.from * lastPlace, sight.to * lastPlace),
       ...gaps(drawn),
     ],
@@ -216,6 +219,20 @@ function band({ hasRange, x, minimum, maximum }: DrawnColumns, color: string, is
         // The line around it keeps a spike visible that is narrower than a pixel.
         style: { fill: color, stroke: color, lineWidth: 1, lineJoin: 'bevel', opacity: 0.3 },
       }),
+    },
+  ];
+}
+
+function planned(chart: MetricChart, color: string) {
+  if (chart.planned === undefined || chart.planned.length === 0) return [];
+  return [
+    {
+      type: 'line' as const,
+      id: 'planned',
+      silent: true,
+      symbol: 'none',
+      lineStyle: { width: 1.25, color, type: [2, 4] as number[], opacity: 0.8 },
+      data: chart.planned.map(({ x, value }) => [x, value]),
     },
   ];
 }

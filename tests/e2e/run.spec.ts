@@ -10,6 +10,7 @@ import {
   untilStatus,
   untilStep,
 } from './fixture.ts';
+import { rateOfStep, ratePlan } from '../../renderer/views/run/plannedRate.ts';
 
 test('a run is followed live, stopped, and found again after a restart', async ({ home, open }) => {
   const first = await open();
@@ -52,7 +53,8 @@ test('a finished run draws its whole curve', async ({ home, open }) => {
   const { page } = await open();
   await untilReady(page);
   const core = await coreOf(home);
-  const run = await startRun(core, { name: 'short', steps: 24 });
+  const schedule = { kind: 'cosine', warmupSteps: 5, minLr: 1e-5 } as const;
+  const run = await startRun(core, { name: 'short', steps: 24, schedule });
   await untilStatus(core, run.id, 'completed');
   await show(page, `/runs/${run.id}`);
   await expect(page.locator('header.top')).toContainText('finished');
@@ -65,5 +67,12 @@ test('a finished run draws its whole curve', async ({ home, open }) => {
   expect((await drawn()).span).toBeGreaterThan(40);
   const { run: detail } = await core.call('runs:show', { id: run.id });
   expect(detail.lastLoss!).toBeLessThan(detail.firstLoss!);
+  // The line that is drawn ahead of a run is the one that the engine then takes.
+  const taken = await core.call('runs:series', { ids: [run.id], metric: 'learningRate', maxPoints: 100 });
+  const { steps, mean } = taken.series[0]!;
+  expect(steps).toHaveLength(24);
+  const plan = ratePlan(detail.recipe)!;
+  for (const [i, step] of Array.from(steps).entries())
+    expect(mean[i]).toBeCloseTo(rateOfStep(plan, step, 24), 10);
   core.close();
 });
