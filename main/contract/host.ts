@@ -65,6 +65,8 @@ export const hostChannels = {
   }),
   /** The home of the next start. */
   'host:set-home': call({ args: z.object({ path: z.string().min(1) }), result: z.object({}) }),
+  /** Ends the program and starts it in another home; runs of this one go on. */
+  'host:start-again': call({ args: z.object({ home: z.string().min(1) }), result: z.object({}) }),
   'host:reveal': call({ args: z.object({ path: z.string() }), result: z.object({}) }),
   'host:copy-text': call({ args: z.object({ text: z.string() }), result: z.object({}) }),
 };

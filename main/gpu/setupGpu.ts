@@ -1,5 +1,6 @@
 import { app, dialog } from 'electron';
 import type { AppContext } from '../appContext.ts';
+import { relaunch } from '../instance/relaunch.ts';
 import { createCrashWatch } from './crashWatch.ts';
 
 /**
@@ -33,7 +34,8 @@ async function startAgain(context: AppContext): Promise<void> {
     });
     if (response !== 0) return;
   }
-  context.isQuitting = true;
-  app.relaunch({ args: process.argv.slice(1).filter((argument) => argument !== '--gpu') });
-  app.quit();
+  relaunch(
+    context,
+    process.argv.slice(1).filter((argument) => argument !== '--gpu'),
+  );
 }

@@ -14,6 +14,7 @@ import { untilAborted, type Handlers } from '../contract/channel.ts';
 import { TesseraError } from '../contract/errors.ts';
 import { openHome, setHomePointer } from '../core/home.ts';
 import type { hostChannels } from '../contract/host.ts';
+import { relaunch, withHome } from '../instance/relaunch.ts';
 import { markStart } from '../startMarks.ts';
 
 const maxTextBytes = 1 << 20;
@@ -108,6 +109,13 @@ export function createHostHandlers(context: AppContext, page: WebContents): Hand
       // Checked before it is chosen: a home that cannot be written would keep the next start from working.
       openHome(path);
       setHomePointer(path);
+      return {};
+    },
+    'host:start-again': ({ home }) => {
+      // After the answer has left: the page that asked is gone with the program.
+      setImmediate(() => {
+        relaunch(context, withHome(process.argv.slice(1), home));
+      });
       return {};
     },
     'host:reveal': ({ path }) => {

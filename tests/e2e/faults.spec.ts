@@ -98,11 +98,38 @@ test('a page that crashes comes back, and its run goes on', async ({ home, open 
   core.close();
 });
 
-test('a home that cannot be written is named, with the way out', async ({ open }) => {
-  const { page } = await open({ home: '/proc/tessera' });
+test('a home that cannot be written is named, and another one is a click away', async ({ home, open }) => {
+  const data = join(home, 'user-data');
+  const { app, page } = await open({ home: '/proc/tessera', env: { XDG_DATA_HOME: data } });
   const overlay = page.getByRole('alertdialog');
   await expect(overlay).toContainText('/proc/tessera cannot be written');
-  await expect(overlay).toContainText('--home');
+  await expect(overlay.getByRole('button', { name: 'Start the core again' })).toBeFocused();
+
+  const other = join(home, 'another home');
+  const relaunched = app.evaluate(
+    ({ app: electron, dialog }, path) =>
+      new Promise<string[]>((resolve) => {
+        dialog.showOpenDialog = (() =>
+          Promise.resolve({ canceled: false, filePaths: [path] })) as typeof dialog.showOpenDialog;
+        let args: string[] = [];
+        electron.relaunch = (options) => {
+          args = options?.args ?? [];
+        };
+        // The program stays until it has told; then it ends as ever.
+        const quit = electron.quit.bind(electron);
+        electron.quit = () => {
+          electron.quit = quit;
+          resolve(args);
+        };
+      }),
+    other,
+  );
+  await overlay.getByRole('button', { name: 'Choose another home…' }).click();
+  const args = await relaunched;
+  expect(args).toContain(`--home=${other}`);
+  expect(args.join(' ')).not.toContain('/proc/tessera');
+  const pointer = readFileSync(join(data, 'tessera/location.json'), 'utf8');
+  expect(JSON.parse(pointer)).toEqual({ home: other });
 });
 
 test('a history written by a newer Tessera is left alone', async ({ home, open }) => {
