@@ -4,45 +4,32 @@
  * The core of this bench is the real one (handlers, database, recorder, socket) but for where its steps come from. First
  * the asked rate, 1,000 points a second over the charts' series: redraws a second of the busiest chart, processor share
  * of page and graphics. Then 1,000 steps a second for --seconds, which passes 30 minutes' worth of points in 225 s: memory
- * of the page after a collection, sampled all along. Prints one JSON object; exit code 1 where a limit is passed.
+ * of the page after a collection and of each process, sampled all along. Prints one JSON object; exit code 1 where a limit is passed.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { loadavg, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
-import { _electron, type ElectronApplication, type Page } from '@playwright/test';
+import type { ElectronApplication, Page } from '@playwright/test';
 import { runMetrics } from '../../main/contract/runs.ts';
 import { openFedCore } from './fedCore.ts';
+import { newHome, openWindow, removeHome, showRoute } from './openWindow.ts';
 
 const { values } = parseArgs({
   options: { seconds: { type: 'string', default: '225' }, real: { type: 'string', default: '20' } },
 });
 const limits = { redrawsPerSecond: 10.5, cores: 0.5, growthShare: 0.1 };
-const program = process.env.TESSERA_ELECTRON_PROGRAM;
-if (program === undefined) throw new Error('TESSERA_ELECTRON_PROGRAM names no Electron');
 const real = Number(values.real);
 const perSecond = Math.round(1000 / runMetrics.length);
 const warmUpSeconds = 5;
 /** At the asked rate the curves fill half of the chart; then the run goes on beyond its plan, and the axis with it. */
 const plannedSteps = 2 * perSecond * (warmUpSeconds + real);
-const home = mkdtempSync(join(tmpdir(), 'tessera-live-'));
+const home = newHome('live');
 const core = await openFedCore(home, plannedSteps);
 const { runId, train } = core;
 
-const app = await _electron.launch({
-  executablePath: program,
-  args: [join(import.meta.dirname, '../..'), '--home', home, '--js-flags=--expose-gc'],
-  env: {
-    ...(process.env as Record<string, string>),
-    TESSERA_NO_DIALOGS: '1',
-    ...(process.getuid?.() === 0 && { ELECTRON_DISABLE_SANDBOX: '1' }),
-  },
-});
-const page = await app.firstWindow();
+const { app, page } = await openWindow(home, ['--js-flags=--expose-gc']);
 await page.getByRole('contentinfo', { name: 'Status' }).getByText('Training').waitFor();
-await page.evaluate((id) => {
-  location.hash = `/runs/${id}/live`;
-}, runId);
+await showRoute(page, `/runs/${runId}/live`);
 await page.locator('section.pn canvas').first().waitFor();
 await countRedraws(page);
 
@@ -57,11 +44,13 @@ const cores = pageCores + graphicsCores;
 
 const numSamples = 9;
 const memory: number[] = [];
+const processes: { page: number; graphics: number; main: number }[] = [];
 let longestPauseMs = 0;
 await watchPauses(page);
 for (let i = 0; i < numSamples; i += 1) {
   await train(1000, Number(values.seconds) / numSamples);
   memory.push(await heapOf(page));
+  processes.push(await processMemory(app));
   longestPauseMs = Math.max(
     longestPauseMs,
     await page.evaluate(() => (window as unknown as { pauseMs: number }).pauseMs),
@@ -84,6 +73,11 @@ const result = {
     seconds: Number(values.seconds),
     heapMiB: memory.map((bytes) => Math.round(bytes / 2 ** 20)),
     growthShare: Number(growth.toFixed(3)),
+    processesMiB: {
+      page: processes.map((one) => one.page),
+      graphics: processes.map((one) => one.graphics),
+      main: processes.map((one) => one.main),
+    },
     longestPauseMs: Math.round(longestPauseMs),
     pointsShown: shown,
   },
@@ -92,7 +86,7 @@ const result = {
 process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);
 await app.close();
 core.close();
-rmSync(home, { recursive: true, force: true, maxRetries: 5 });
+removeHome(home);
 const isFine =
   result.redrawsPerSecond <= limits.redrawsPerSecond && cores <= limits.cores && growth <= limits.growthShare;
 process.exit(isFine ? 0 : 1);
@@ -144,6 +138,22 @@ async function cpuOf(target: ElectronApplication): Promise<{ page: number; graph
       return sum + (Number(fields[11]) + Number(fields[12])) / 100;
     }, 0);
   return { page: secondsOf('Tab'), graphics: secondsOf('GPU') };
+}
+
+/** Proportional set size by process, MiB: pages that several share count once. */
+async function processMemory(target: ElectronApplication) {
+  const pids = await target.evaluate(({ app: electron }) =>
+    electron.getAppMetrics().map(({ type, pid }) => ({ type, pid })),
+  );
+  const of = (wanted: string) =>
+    Math.round(
+      pids.reduce((sum, { type, pid }) => {
+        if (type !== wanted) return sum;
+        const rollup = readFileSync(`/proc/${String(pid)}/smaps_rollup`, 'utf8');
+        return sum + Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0) / 1024;
+      }, 0),
+    );
+  return { page: of('Tab'), graphics: of('GPU'), main: of('Browser') };
 }
 
 function heapOf(target: Page): Promise<number> {

@@ -4,21 +4,22 @@
  *
  *   TESSERA_ELECTRON_PROGRAM=… xvfb-run node scripts/bench/packingView.ts
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { loadavg, tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { _electron } from '@playwright/test';
-import { attachCore } from '../../main/core/attach.ts';
+import { loadavg } from 'node:os';
+import {
+  frameMs,
+  importLines,
+  newHome,
+  openWindow,
+  pageMetrics,
+  removeHome,
+  showRoute,
+} from './openWindow.ts';
 
-const program = process.env.TESSERA_ELECTRON_PROGRAM;
-if (program === undefined) throw new Error('TESSERA_ELECTRON_PROGRAM names no Electron');
 const numChats = 48_000;
 const budget = 192;
 const seconds = 4;
-const limitMs = 1000 / 60;
 
-const home = mkdtempSync(join(tmpdir(), 'tessera-packing-'));
-const path = join(home, 'many.jsonl');
+const home = newHome('packing');
 const words = (count: number) => 'a few more words about it '.repeat(count).trim();
 const chats = Array.from({ length: numChats }, (_, i) => {
   const messages = [
@@ -27,29 +28,12 @@ const chats = Array.from({ length: numChats }, (_, i) => {
   ];
   return `${JSON.stringify({ messages })}\n`;
 });
-writeFileSync(path, chats.join(''));
 
-const app = await _electron.launch({
-  executablePath: program,
-  args: [resolve(import.meta.dirname, '../..'), '--home', home],
-  env: {
-    ...(process.env as Record<string, string>),
-    TESSERA_NO_DIALOGS: '1',
-    ...(process.getuid?.() === 0 && { ELECTRON_DISABLE_SANDBOX: '1' }),
-  },
-});
+const { app, page } = await openWindow(home);
 let busyMs = Infinity;
 try {
-  const page = await app.firstWindow();
-  const core = await attachCore(home);
-  const { dataset } = await core.call('datasets:import', { paths: [path] });
-  core.close();
-  await page.evaluate(
-    (route) => {
-      location.hash = route;
-    },
-    `/packing?dataset=${dataset.id}&budget=${String(budget)}`,
-  );
+  const dataset = await importLines(home, chats);
+  await showRoute(page, `/packing?dataset=${dataset}&budget=${String(budget)}`);
   const canvas = page.locator('canvas.pk-canvas').last();
   await canvas.waitFor({ timeout: 60_000 });
   await page
@@ -58,10 +42,8 @@ try {
     .waitFor();
   const bins = Number((await canvas.getAttribute('aria-label'))?.replaceAll(/[^0-9]/g, ''));
 
-  const cdp = await page.context().newCDPSession(page);
-  await cdp.send('Performance.enable');
-  const busySeconds = async () =>
-    (await cdp.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'ThreadTime')?.value ?? 0;
+  const measure = await pageMetrics(page);
+  const busySeconds = async () => (await measure()).get('ThreadTime') ?? 0;
   /** One wheel event a frame: in and out over the whole range, or down over the bins. */
   const run = async (kind: 'zoom' | 'pan') => {
     const before = await busySeconds();
@@ -115,12 +97,12 @@ try {
     zoom,
     panTexture,
     panTiles,
-    limitMs,
+    limitMs: frameMs,
     load: loadavg()[0],
   };
   process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
 } finally {
   await app.close();
-  rmSync(home, { recursive: true, force: true, maxRetries: 5 });
+  removeHome(home);
 }
-process.exitCode = busyMs < limitMs ? 0 : 1;
+process.exitCode = busyMs < frameMs ? 0 : 1;
