@@ -11,13 +11,26 @@ export function previewRows(cache: TokenCache, table: TokenTable, indices: numbe
     const { ids, supervised, kind, file, place } = exampleAt(cache, index);
     const numSupervised = supervised.reduce((sum, mark) => sum + mark, 0);
     const first = supervised.indexOf(1);
-    const learned = ids.filter((id, t) => supervised[t] === 1 && !table.isAdded(id));
     return {
       ...{ index, file, ...place, kind, tokens: ids.length, supervised: numSupervised },
       prompt: lastMessage(ids.subarray(0, first < 0 ? ids.length : first), table),
-      answer: textOf(learned, table),
+      answer: learnedText(ids, supervised, table),
     };
   });
+}
+
+/** The first words of what is learned, a line for each stretch of it: several answers are no single text. */
+function learnedText(ids: Int32Array, supervised: Uint8Array, table: TokenTable): string {
+  const parts: Uint8Array[] = [];
+  let last = -1;
+  for (let t = 0; t < ids.length && parts.length < previewTokens; t++) {
+    const id = ids[t] ?? 0;
+    if (supervised[t] !== 1 || table.isAdded(id)) continue;
+    if (last >= 0 && t > last + 1) parts.push(Buffer.from('\n'));
+    parts.push(table.bytesOf(id));
+    last = t;
+  }
+  return Buffer.concat(parts).toString();
 }
 
 const roleLine = /^\s*\w+\n/;

@@ -88,6 +88,16 @@ describe('many examples', () => {
     expect(rows).toMatchObject([{ index: 1, line: 2, kind: 'chat', prompt: 'bye', answer: 'So long.' }]);
   });
 
+  it('previews several answers as lines of their own', async () => {
+    const turns = ['hi', 'Hello.', 'and you?', 'I am well.'].map((content, i) => ({
+      role: i % 2 === 0 ? 'user' : 'assistant',
+      content,
+    }));
+    const { handlers, id } = await openChats(JSON.stringify({ messages: turns }));
+    const { rows } = await handlers['datasets:previews']({ id, indices: [0] }, call());
+    expect(rows[0]?.answer).toBe('Hello.\nI am well.');
+  });
+
   it('counts tokens, and what a budget would cut, as the tokens are', async () => {
     const { handlers, id } = await openChats(greeting, farewell);
     const { lengths, supervised } = await handlers['datasets:lengths']({ id }, call());
