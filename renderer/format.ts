@@ -4,10 +4,12 @@ const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 /** 12,345 */
 export const integer = (value: number) => whole.format(value);
 
-/** Fixed decimals with thousands separators; a dash for what is not there. */
+/** Fixed decimals with thousands separators and a true minus sign, never −0.0; a dash for what is not there. */
 export function decimal(value: number | undefined, digits: number): string {
   if (value === undefined || !Number.isFinite(value)) return '–';
-  return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  const size = Math.abs(value).toLocaleString('en-US', options);
+  return value < 0 && /[1-9]/.test(size) ? `−${size}` : size;
 }
 
 /** 950, 12.3 k, 4.56 M, 1.20 B */

@@ -4,12 +4,7 @@ const lastRouteKey = 'tessera.lastRoute';
 
 // Each view is a chunk of its own: the first paint loads only the one that is shown.
 const routes: RouteRecordRaw[] = [
-  {
-    path: '/first',
-    name: 'first',
-    component: () => import('./views/first/FirstView.vue'),
-    meta: { rail: 'datasets' },
-  },
+  { path: '/first', name: 'first', component: () => import('./views/first/FirstView.vue') },
   {
     path: '/datasets/:id?/:tab?',
     name: 'datasets',

@@ -157,6 +157,8 @@ export const preflight = z.object({
   steps: z.int(),
   /** Bytes by part, and `total`; empty where the data or the model could not be read. */
   memory: z.record(z.string(), z.number()),
+  /** What the run's device has free; absent where that is not known. */
+  memoryFreeBytes: z.number().optional(),
   /** Forecast of all steps' time with its error (nine in ten inside), from steps measured on this device. */
   seconds: z.number().optional(),
   errorSeconds: z.number().optional(),

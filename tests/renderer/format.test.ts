@@ -14,10 +14,11 @@ import {
 describe('numbers as they are written', () => {
   it('groups thousands and keeps decimals fixed', () => {
     expect(integer(1234567.6)).toBe('1,234,568');
-    expect([decimal(1.5, 3), decimal(12345.678, 1), decimal(-0.5, 2)]).toEqual([
+    expect([decimal(1.5, 3), decimal(12345.678, 1), decimal(-0.5, 2), decimal(-0.04, 1)]).toEqual([
       '1.500',
       '12,345.7',
-      '-0.50',
+      '−0.50',
+      '0.0',
     ]);
   });
   it('writes a dash for what is not there', () => {

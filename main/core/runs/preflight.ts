@@ -42,11 +42,13 @@ export function judge(facts: PreflightFacts): Preflight {
     diskItem(facts),
   ];
   const known = plan instanceof Error ? undefined : plan;
+  const free = freeMemory(facts);
   return {
     ok: items.every(({ status }) => status !== 'stop'),
     items,
     steps: known?.summary.steps ?? 0,
     memory: memory instanceof Error ? {} : memory,
+    ...(free !== undefined && { memoryFreeBytes: free }),
     ...(proofs !== undefined && !(proofs instanceof Error) && proofs),
     ...forecastOf(facts),
   };
@@ -101,12 +103,18 @@ function heldOutItem({ plan }: PreflightFacts): PreflightItem {
       };
 }
 
-function memoryItem({ memory, machine, device }: PreflightFacts): PreflightItem {
+function freeMemory({ machine, device }: PreflightFacts): number | undefined {
+  return device === 'cpu'
+    ? availableMemory()
+    : machine.devices.find((each) => each.device === device)?.freeBytes;
+}
+
+function memoryItem(facts: PreflightFacts): PreflightItem {
+  const { memory, device } = facts;
   const name = 'memory';
   if (memory instanceof Error) return failed(name, memory);
   const total = memory.total ?? 0;
-  const free =
-    device === 'cpu' ? availableMemory() : machine.devices.find((each) => each.device === device)?.freeBytes;
+  const free = freeMemory(facts);
   const message = `${gib(total)} needed${free === undefined ? '' : `, ${gib(free)} free`} on ${device}`;
   if (free === undefined || total <= free * 0.95) return { name, status: 'pass', message };
   return {
