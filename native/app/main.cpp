@@ -20,6 +20,16 @@ int fail(const std::string& code, const std::string& message, const std::string&
   return status;
 }
 
+/** `There are: bench, generate, …`, or nothing where one of them is called `name`. */
+std::string known_instead_of(const CLI::App& app, const std::string& name) {
+  std::string names = "There are:";
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (each->get_name() == name) return "";
+    names += (names.back() == ':' ? " " : ", ") + each->get_name();
+  }
+  return names + ".";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -29,6 +39,12 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", TESSERA_VERSION);
   int status = 0;
   for (const auto& add : tessera::command_list()) add(app, &status);
+  // CLI11 would only say that one is missing.
+  const std::string name = argc < 2 ? "" : argv[1];
+  const std::string known = name[0] == '-' ? "" : known_instead_of(app, name);
+  if (!known.empty())
+    return fail("wrong_call",
+                name.empty() ? "no subcommand is given" : "there is no subcommand '" + name + "'", known, 2);
   try {
     app.parse(argc, argv);
     return status;
