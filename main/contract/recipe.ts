@@ -106,6 +106,10 @@ export const recipeSchema = z
     path: ['evalShare'],
     error: "is given beside 'evalDataset'; give one of the two",
   })
+  .refine(({ schedule: { minLr }, optimizer: { lr } }) => minLr <= lr, {
+    path: ['schedule', 'minLr'],
+    error: "is above 'optimizer.lr': the rate would rise to where it should fall",
+  })
   .transform((recipe) =>
     recipe.steps === undefined && recipe.epochs === undefined ? { ...recipe, epochs: 1 } : recipe,
   );

@@ -1,7 +1,7 @@
 import { existsSync, rmSync } from 'node:fs';
 import type { RunListRow } from '../../../db/queries/runs.ts';
 import { TesseraError } from '../../contract/errors.ts';
-import { recipeSchema, type Recipe } from '../../contract/recipe.ts';
+import type { Recipe } from '../../contract/recipe.ts';
 import type { RunUpdate } from '../../contract/runs.ts';
 import type { Work } from '../context.ts';
 import type { EngineCommand } from '../engine/protocol.ts';
@@ -12,6 +12,7 @@ import { checkPlan, readPlan } from '../packing/planFile.ts';
 import type { TokenSource } from './planRun.ts';
 import type { RunData } from './runData.ts';
 import { runFiles } from './runFolder.ts';
+import { checkRecipe } from './recipe.ts';
 import { prepareSamples } from './samples.ts';
 
 interface SupervisorParts extends Omit<RunStores, 'publish'> {
@@ -152,7 +153,7 @@ export class RunSupervisor {
   /** From tokens to the engine's end. @throws what keeps the engine from starting */
   private async train(row: RunListRow): Promise<void> {
     // Older recipes lack what was added since.
-    const recipe = recipeSchema.parse(JSON.parse(row.recipe));
+    const recipe = checkRecipe(JSON.parse(row.recipe), 'the stored recipe');
     const data = await this.openData(recipe);
     try {
       checkUnchanged(row, data);

@@ -95,6 +95,15 @@ describe('loadRecipe', () => {
       expect(refusal('model: /m\ndataset: d\n', [`${key}=1e308`]).message).toContain(`'${key}'`);
   });
 
+  it('refuses a schedule that would end above its peak', () => {
+    const rates = (lr: string, minLr: string) => [`optimizer.lr=${lr}`, `schedule.minLr=${minLr}`];
+    expect(refusal('model: /m\ndataset: d\n', rates('1e-4', '2e-4')).message).toMatch(
+      /'schedule.minLr' is above 'optimizer.lr'/,
+    );
+    const { schedule } = loadRecipe(recipeFile('model: /m\ndataset: d\n'), rates('1e-4', '1e-4'));
+    expect(schedule.minLr).toBe(1e-4);
+  });
+
   it('refuses a file that is not there and a setting without a value', () => {
     expect(() => loadRecipe('/nowhere/recipe.yaml')).toThrow('/nowhere/recipe.yaml');
     expect(refusal('model: /m\ndataset: d\n', ['optimizer.lr']).message).toContain('key=value');
