@@ -5,7 +5,7 @@ import { app } from 'electron';
 import type { CoreState, MenuCommand } from './contract/host.ts';
 import type { CoreClient } from './contract/index.ts';
 import type { RunSummary } from './contract/runs.ts';
-import { defaultHome } from './core/home.ts';
+import { defaultHome } from './core/homeFolder.ts';
 import { makeFolder } from './core/makeFolder.ts';
 import { createTopic, createValue, type Topic, type Value } from './observable.ts';
 import { openSettings, type Settings } from './settings.ts';

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { runNode } from './run.mjs';
+import { homeOf, refuseNewerHome } from './setup/home.mjs';
 import { setUp } from './setup/index.mjs';
 import { root } from './setup/paths.mjs';
 
@@ -9,6 +10,13 @@ const args = process.argv.slice(2);
 const hasWindow = existsSync(join(root, 'main/main.ts'));
 const hasDisplay =
   process.platform !== 'linux' || Boolean(process.env.DISPLAY || process.env.WAYLAND_DISPLAY);
+
+try {
+  refuseNewerHome(await homeOf(args));
+} catch (error) {
+  process.stderr.write(`${error.message}\n${error.hint ?? ''}\n`);
+  process.exit(1);
+}
 
 if (hasWindow && hasDisplay && !args.includes('--terminal')) {
   await setUp(['engine', 'electron']);

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { attachCore } from '../core/attach.ts';
-import { defaultHome } from '../core/home.ts';
+import { defaultHome } from '../core/homeFolder.ts';
 import { toErrorBody } from '../contract/errors.ts';
 import type { CoreClient } from '../contract/index.ts';
 import {

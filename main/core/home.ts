@@ -1,17 +1,9 @@
 import { createHash } from 'node:crypto';
-import {
-  accessSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { homedir, tmpdir, userInfo } from 'node:os';
-import { isAbsolute, join, resolve } from 'node:path';
+import { accessSync, constants, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join, resolve } from 'node:path';
 import { TesseraError } from '../contract/errors.ts';
+import { platformHome, pointerName } from './homeFolder.ts';
 import { makeFolder } from './makeFolder.ts';
 
 /** Where everything that Tessera keeps for a user lives. */
@@ -26,45 +18,12 @@ export interface Home {
   caches: string;
 }
 
-/** `TESSERA_HOME`, else the home that was chosen and is there, else the platform's data folder. */
-export function defaultHome(env: NodeJS.ProcessEnv = process.env): string {
-  if (env.TESSERA_HOME !== undefined && env.TESSERA_HOME !== '') return env.TESSERA_HOME;
-  const usual = platformHome(env);
-  try {
-    const { home } = JSON.parse(readFileSync(join(usual, pointerName), 'utf8')) as { home?: unknown };
-    if (typeof home === 'string' && existsSync(home)) return home;
-  } catch {
-    // None was chosen.
-  }
-  return usual;
-}
-
 /** Chooses the home of the programs started from now on; undefined: the usual one. */
 export function setHomePointer(home: string | undefined, env: NodeJS.ProcessEnv = process.env): void {
   const usual = platformHome(env);
   makeFolder(usual);
   if (home === undefined) rmSync(join(usual, pointerName), { force: true });
   else writeFileSync(join(usual, pointerName), JSON.stringify({ home }));
-}
-
-/** Lies in the usual home and names the one to use instead. */
-const pointerName = 'location.json';
-
-function platformHome(env: NodeJS.ProcessEnv): string {
-  if (process.platform === 'win32')
-    return join(absolute(env.APPDATA) ?? join(userFolder(), 'AppData', 'Roaming'), 'Tessera');
-  if (process.platform === 'darwin') return join(userFolder(), 'Library', 'Application Support', 'Tessera');
-  return join(absolute(env.XDG_DATA_HOME) ?? join(userFolder(), '.local', 'share'), 'tessera');
-}
-
-/** An empty `HOME` would be the working folder. */
-function userFolder(): string {
-  return absolute(homedir()) ?? userInfo().homedir;
-}
-
-/** An empty or a relative folder counts as none, as the XDG specification has it: it would be another one in each place. */
-function absolute(folder: string | undefined): string | undefined {
-  return folder !== undefined && isAbsolute(folder) ? folder : undefined;
 }
 
 /**

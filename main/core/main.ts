@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 enableCompileCache();
 const { toErrorBody } = await import('../contract/errors.ts');
 const { startCore } = await import('./core.ts');
-const { defaultHome } = await import('./home.ts');
+const { defaultHome } = await import('./homeFolder.ts');
 const { processPort } = await import('./ports.ts');
 
 /**

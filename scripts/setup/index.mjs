@@ -27,9 +27,10 @@ export async function take(wanted) {
   try {
     await withLock(async () => {
       const startedMs = Date.now();
-      for (const step of wanted) {
+      const missing = wanted.filter((step) => !step.isDone());
+      for (const [index, step] of missing.entries()) {
         if (step.isDone()) continue;
-        say(`Set-up: ${step.name}`);
+        say(`Set-up ${index + 1} of ${missing.length}: ${step.name}`);
         await step.run();
       }
       say(`Set-up finished in ${Math.round((Date.now() - startedMs) / 1000)} s.`);

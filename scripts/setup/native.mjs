@@ -57,7 +57,10 @@ export async function cmakeBuild({ label, folder, log, definitions, targets }) {
     args: ['--build', folder, '--parallel', String(numJobs), ...targets],
     env: { ...process.env, NINJA_STATUS: '[%f/%t] ' },
     logFile: join(logDir, `${log}build.log`),
-    progress: (line) => /^\[(\d+\/\d+)\]/.exec(line)?.[1],
+    progress: (line) => {
+      const [, done, total] = /^\[(\d+)\/(\d+)\]/.exec(line) ?? [];
+      return done === undefined || done === '0' ? undefined : { done: Number(done), total: Number(total) };
+    },
   });
 }
 

@@ -39,7 +39,16 @@ export const packages = {
   },
 };
 
+/** Of those that the lock file names for this system; what npm has in its cache is not fetched. */
 function countFetches() {
+  const { packages: locked } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
+  const fits = (list, name) => !Array.isArray(list) || list.includes(name);
+  const total = Object.values(locked).filter(
+    ({ resolved, os, cpu }) => resolved && fits(os, process.platform) && fits(cpu, process.arch),
+  ).length;
   let fetched = 0;
-  return (line) => (line.includes('http fetch GET') ? `${++fetched} fetched` : undefined);
+  return (line) =>
+    /http fetch GET .*\.tgz/.test(line)
+      ? { done: ++fetched, total: Math.max(total, fetched), unit: 'fetched' }
+      : undefined;
 }

@@ -17,11 +17,21 @@ export class SetupError extends Error {
   }
 }
 
+/** `12/240, about 90 s left`: by what the part that is done took; nothing is promised before a twentieth of it is. */
+export function howFar({ done, total, unit = '' }, seconds) {
+  const left = Math.round((seconds / done) * (total - done));
+  const promise =
+    done >= total || done < total / 20
+      ? ''
+      : `, about ${left < 100 ? `${left} s` : `${Math.round(left / 60)} min`} left`;
+  return `${done}/${total}${unit && ` ${unit}`}${promise}`;
+}
+
 /**
  * Runs a command with a heartbeat on stderr; its whole output goes to `logFile`.
  * @param {{label: string, command: string, args: string[], cwd: string, env?: NodeJS.ProcessEnv, logFile: string,
- *   timeoutMs: number, progress?: (line: string) => string | undefined}} options `progress` turns an output line into
- *   the words shown; the last ones stand beside the elapsed time.
+ *   timeoutMs: number, progress?: (line: string) => {done: number, total: number, unit?: string} | undefined}} options
+ *   `progress` reads from an output line how far it is; that and the time left stand beside the elapsed time.
  * @returns {Promise<void>} rejects with a SetupError holding the last lines of output
  */
 export function runLogged({ label, command, args, cwd, env, logFile, timeoutMs, progress }) {
@@ -30,9 +40,9 @@ export function runLogged({ label, command, args, cwd, env, logFile, timeoutMs, 
   const startedMs = Date.now();
   const seconds = () => `${Math.round((Date.now() - startedMs) / 1000)} s`;
   const tty = process.stderr.isTTY && !quiet;
-  let detail = '';
+  let far;
   const show = () => {
-    const line = `  ${label} ${detail ? `${detail}, ` : ''}${seconds()}`;
+    const line = `  ${label} ${far ? `${howFar(far, (Date.now() - startedMs) / 1000)}, ` : ''}${seconds()}`;
     if (tty) process.stderr.write(`\r\x1b[2K${line}`);
     else say(line);
   };
@@ -51,7 +61,7 @@ export function runLogged({ label, command, args, cwd, env, logFile, timeoutMs, 
       for (const line of lines) {
         tail.push(line);
         if (tail.length > 30) tail.shift();
-        detail = progress?.(line) ?? detail;
+        far = progress?.(line) ?? far;
       }
     };
     child.stdout.on('data', take);

@@ -2,7 +2,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { defaultHome, setHomePointer } from '../../../main/core/home.ts';
+import { setHomePointer } from '../../../main/core/home.ts';
+import { defaultHome } from '../../../main/core/homeFolder.ts';
 import { openSettings } from '../../../main/core/settings/settings.ts';
 
 const folder = () => mkdtempSync(join(tmpdir(), 'tessera-settings-'));
