@@ -57,8 +57,8 @@ export const systemChannels = {
   }),
   /** Puts what can be read in the place of a damaged history; the core then ends, and the next one opens it. */
   'system:mend-history': call({ args: z.object({}), result: salvaged.extend({ aside: z.string() }) }),
-  /** Ends a core that shows a copy, so that the next one tries the history itself. */
-  'system:reopen-history': call({ args: z.object({}), result: z.object({}) }),
+  /** Ends a core that shows a copy, so that the next one opens the history itself; not while it is still held. */
+  'system:reopen-history': call({ args: z.object({}), result: z.object({ isHeld: z.boolean() }) }),
   'system:doctor': call({ args: z.object({}), result: doctorReport }),
   /** Tests every kernel of a device and measures its matrix rate and copy bandwidth; takes seconds. */
   'system:measure': call({ args: z.object({ device: z.string().min(1) }), result: measurement }),

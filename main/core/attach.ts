@@ -32,39 +32,75 @@ export async function attachCore(homePath: string): Promise<CoreClient> {
 export async function attachPort(homePath: string, program: CoreProgram = ownProgram): Promise<Port> {
   const home = openHome(homePath);
   const deadline = performance.now() + startLimitMs;
-  let socket = await tryConnect(home.socket);
-  while (socket === undefined) {
+  let port = await tryConnect(home.socket);
+  while (port === undefined) {
     const failed = await startDetached(home, program);
     if (failed !== undefined && failed.code !== 'homeInUse') throw fromErrorBody(failed);
-    socket = await tryConnect(home.socket);
-    if (socket === undefined && performance.now() > deadline) {
+    port = await tryConnect(home.socket);
+    if (port === undefined && performance.now() > deadline) {
       throw new TesseraError(
         'coreSilent',
         `the core of ${home.root} does not answer`,
         `Its log is ${home.log}.`,
       );
     }
-    if (socket === undefined) await new Promise((resolve) => setTimeout(resolve, retryMs));
+    if (port === undefined) await new Promise((resolve) => setTimeout(resolve, retryMs));
   }
-  return socketPort(socket);
+  return port;
 }
 
 /** The client of a core that runs, or undefined. */
 export async function findCore(homePath: string): Promise<CoreClient | undefined> {
-  const socket = await tryConnect(openHome(homePath).socket);
-  return socket === undefined ? undefined : createClient(contract, socketPort(socket));
+  const port = await tryConnect(openHome(homePath).socket);
+  return port === undefined ? undefined : createClient(contract, port);
 }
 
-function tryConnect(path: string): Promise<Socket | undefined> {
-  return new Promise((resolve) => {
-    const socket = connect(path);
-    socket.once('connect', () => {
-      socket.removeAllListeners('error');
-      resolve(socket);
+/** A link to a core that has answered, or undefined where there is none or the one that took the link is dying. */
+async function tryConnect(path: string): Promise<Port | undefined> {
+  const socket = await new Promise<Socket | undefined>((resolve) => {
+    const attempt = connect(path);
+    attempt.once('connect', () => {
+      attempt.removeAllListeners('error');
+      resolve(attempt);
     });
-    socket.once('error', () => {
+    attempt.once('error', () => {
       resolve(undefined);
     });
+  });
+  return socket && greet(socketPort(socket));
+}
+
+/** No client of ours counts its calls so far. */
+const greetingId = Number.MAX_SAFE_INTEGER;
+
+/** The system takes links in the name of a process that it is about to end: only an answer tells that a core is there. */
+function greet(port: Port): Promise<Port | undefined> {
+  const early: unknown[] = [];
+  let onFrame = (frame: unknown): void => void early.push(frame);
+  let onClose: ((reason?: Error) => void) | undefined;
+  let ended: { reason: Error | undefined } | undefined;
+  const greeted: Port = {
+    ...port,
+    start: (take, close) => {
+      onFrame = take;
+      onClose = close;
+      for (const frame of early.splice(0)) take(frame);
+      if (ended !== undefined) close(ended.reason);
+    },
+  };
+  return new Promise((resolve) => {
+    port.start(
+      (frame) => {
+        if ((frame as { id?: unknown } | null)?.id === greetingId) resolve(greeted);
+        else onFrame(frame);
+      },
+      (reason) => {
+        ended = { reason };
+        onClose?.(reason);
+        resolve(undefined);
+      },
+    );
+    port.send({ kind: 'call', id: greetingId, channel: 'system:info', args: {} });
   });
 }
 

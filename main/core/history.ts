@@ -1,6 +1,7 @@
 import { copyFileSync, existsSync, mkdtempSync, renameSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
 import { DatabaseFromFutureError, openDatabase, type Db } from '../../db/connection.ts';
 import { TesseraError } from '../contract/errors.ts';
 import type { HistoryTrouble } from '../contract/system.ts';
@@ -64,7 +65,7 @@ async function openCopy(
           : `The history ${path} is damaged (${message}). What can be read of it is shown; nothing can be written.`,
       hint:
         code === 'historyLocked'
-          ? 'Close the other program, then try again.'
+          ? 'It opens by itself once the other program lets go of it.'
           : 'Save a copy, or mend it: what can be read moves into a new file, the damaged one is kept beside it.',
     };
     log(`${trouble.message} ${trouble.hint}`);
@@ -72,6 +73,19 @@ async function openCopy(
   } catch (error) {
     rmSync(folder, { recursive: true, force: true });
     throw unreadable(path, (error as Error).message);
+  }
+}
+
+/** Whether another program still keeps the file from being written. */
+export function isHeld(path: string): boolean {
+  const db = new Database(path, { timeout: 0, fileMustExist: true });
+  try {
+    db.exec('BEGIN IMMEDIATE; ROLLBACK');
+    return false;
+  } catch (error) {
+    return /^SQLITE_(BUSY|LOCKED)/.test((error as { code?: string }).code ?? '');
+  } finally {
+    db.close();
   }
 }
 

@@ -80,11 +80,12 @@ describe('a history that another program holds', () => {
       expect((await core.call('runs:list', {})).runs).toHaveLength(numRuns);
       await expect(core.call('runs:tag', { id: 'run-001', tags: ['x'] })).rejects.toMatchObject({
         code: 'historyReadOnly',
-        hint: expect.stringContaining('try again') as string,
+        hint: expect.stringContaining('lets go of it') as string,
       });
+      expect(await core.call('system:reopen-history', {})).toEqual({ isHeld: true });
       other.exec('ROLLBACK');
       other.close();
-      await core.call('system:reopen-history', {});
+      expect(await core.call('system:reopen-history', {})).toEqual({ isHeld: false });
       await core.closed;
       const next = await attach(home);
       expect((await next.call('system:info', {})).historyTrouble).toBeUndefined();

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Handlers } from '../../contract/channel.ts';
 import type { systemChannels } from '../../contract/system.ts';
 import type { CoreContext } from '../context.ts';
-import { copyHistory, mendHistory } from '../history.ts';
+import { copyHistory, isHeld, mendHistory } from '../history.ts';
 import { examine, measureDevice } from './doctor.ts';
 import { version } from '../version.ts';
 
@@ -25,8 +25,10 @@ export function systemHandlers(context: CoreContext): Handlers<typeof systemChan
       return mended;
     },
     'system:reopen-history': () => {
-      if (history.trouble !== undefined) context.closeSoon('the history is to be opened again');
-      return {};
+      if (history.trouble === undefined) return { isHeld: false };
+      if (history.trouble.code === 'historyLocked' && isHeld(history.path)) return { isHeld: true };
+      context.closeSoon('the history is to be opened again');
+      return { isHeld: false };
     },
     'system:doctor': () => examine(home),
     'system:measure': ({ device }, { signal }) => measureDevice(device, signal),
