@@ -63,7 +63,7 @@ export interface ReadOptions {
 const columns = [
   ...['step', 'atMs', 'loss', 'gradNorm', 'learningRate', 'supervisedTokens', 'realTokens', 'positions'],
   ...['milliseconds', 'flops', 'elapsedMs', 'realTokensTotal', 'supervisedTokensTotal', 'millisecondsTotal'],
-  ...['flopsTotal', 'lossTotal'],
+  ...['flopsTotal', 'lossTotal', 'positionsTotal'],
 ];
 const insertSql = `INSERT INTO runSteps (runId, ${columns.join(', ')}) VALUES (@runId, ${columns.map((name) => `@${name}`).join(', ')})`;
 
@@ -77,6 +77,8 @@ const overfull = 1.25;
 
 /** Beyond this the best loss is looked for in the means of blocks. */
 const longRun = 200_000;
+/** The best loss is a mean of so many steps in a row. */
+const bestSteps = 20;
 
 /** Beyond this SQLite holds an infinity. */
 const finite = (sql: string) => `abs(${sql}) < 1e308`;
@@ -84,7 +86,12 @@ const finite = (sql: string) => `abs(${sql}) < 1e308`;
 /** What the engine says of a step; the totals follow from the step before. */
 export type MeasuredStep = Omit<
   StepRow,
-  'realTokensTotal' | 'supervisedTokensTotal' | 'millisecondsTotal' | 'flopsTotal' | 'lossTotal'
+  | 'realTokensTotal'
+  | 'positionsTotal'
+  | 'supervisedTokensTotal'
+  | 'millisecondsTotal'
+  | 'flopsTotal'
+  | 'lossTotal'
 >;
 
 /** A step with the totals of its run up to it. `previous` is the step before, absent for the first. */
@@ -94,6 +101,7 @@ export function addTotals<T extends MeasuredStep>(previous: StepRow | undefined,
   return {
     ...step,
     realTokensTotal: (previous?.realTokensTotal ?? 0) + step.realTokens,
+    positionsTotal: (previous?.positionsTotal ?? 0) + step.positions,
     // A loss that is no number weighs nothing in the means.
     supervisedTokensTotal: (previous?.supervisedTokensTotal ?? 0) + (counted ? step.supervisedTokens : 0),
     millisecondsTotal: (previous?.millisecondsTotal ?? 0) + step.milliseconds,
@@ -108,8 +116,16 @@ export function seriesQueries(db: Db) {
   const upsert = db.prepare(upsertSql);
   const upTo = db.prepare('SELECT * FROM runSteps WHERE runId = ? AND step <= ? ORDER BY step DESC LIMIT 1');
   const first = db.prepare('SELECT * FROM runSteps WHERE runId = ? ORDER BY step LIMIT 1');
+  const sumPositions = db
+    .prepare('SELECT sum(positions) FROM runSteps WHERE runId = ? AND step <= ?')
+    .pluck();
+  const stored = (runId: string, step: number) => upTo.get(runId, step) as StoredStep | undefined;
   /** The newest step up to and with `step`. */
-  const at = (runId: string, step: number) => revive(upTo.get(runId, step) as StoredStep | undefined);
+  const at = (runId: string, step: number): StepRow | undefined => {
+    const row = stored(runId, step);
+    // Older versions did not keep it.
+    return row && revive(row, row.positionsTotal ?? (sumPositions.get(runId, row.step) as number));
+  };
 
   const append = db.transaction((runId: string, rows: StepRow[]) => {
     for (const row of rows) insert.run({ ...row, runId });
@@ -159,7 +175,7 @@ export function seriesQueries(db: Db) {
     /** At most about `maxPoints` points from the finest level that allows it; minima and maxima are exact. */
     read: (runId: string, metric: Metric, maxPoints: number, options: ReadOptions = {}): SeriesColumns => {
       const { axis = 'step', fromStep = 1, toStep = Number.MAX_SAFE_INTEGER } = options;
-      const newest = at(runId, Number.MAX_SAFE_INTEGER)?.step ?? 0;
+      const newest = stored(runId, Number.MAX_SAFE_INTEGER)?.step ?? 0;
       const span = Math.min(toStep, newest) - fromStep + 1;
       // A level is 16 times as fine as the next: a few points too many are better than 15 of 16 too few.
       const blockSteps =
@@ -180,37 +196,31 @@ export function seriesQueries(db: Db) {
      */
     extremes: (runId: string): { realTokens: number; positions: number; bestLoss: number | null } => {
       const newest = at(runId, Number.MAX_SAFE_INTEGER);
-      if ((newest?.step ?? 0) > longRun) return longExtremes(db, runId, newest?.realTokensTotal ?? 0);
-      return db
-        .prepare(
-          `SELECT coalesce(sum(realTokens), 0) AS realTokens, coalesce(sum(positions), 0) AS positions,
-           min(CASE WHEN rank >= least THEN mean END) AS bestLoss FROM
-           (SELECT realTokens, positions, row_number() OVER steps AS rank, min(20, count(*) OVER ()) AS least,
-            avg(CASE WHEN abs(loss) < 1e308 THEN loss END) OVER (ORDER BY step ROWS BETWEEN 19 PRECEDING AND CURRENT ROW) AS mean
-            FROM runSteps WHERE runId = ? WINDOW steps AS (ORDER BY step))`,
-        )
-        .get(runId) as { realTokens: number; positions: number; bestLoss: number | null };
+      if (newest === undefined) return { realTokens: 0, positions: 0, bestLoss: null };
+      const { realTokensTotal: realTokens, positionsTotal: positions } = newest;
+      const bestLoss = newest.step > longRun ? bestBlock(db, runId) : bestMean(db, runId);
+      return { realTokens, positions, bestLoss };
     },
     /**
      * Sums over all steps, and token-weighted losses of the first and last max(1, 5 %) of them: differences of stored
      * totals, however long the run. A step that came out as no number was not taken, and counts nowhere.
      */
     totals: (runId: string): Totals => {
-      const newest = at(runId, Number.MAX_SAFE_INTEGER);
-      const oldest = revive(first.get(runId) as StoredStep | undefined);
+      const newest = stored(runId, Number.MAX_SAFE_INTEGER);
+      const oldest = first.get(runId) as StoredStep | undefined;
       if (newest === undefined || oldest === undefined)
         return { steps: 0, realTokens: 0, milliseconds: 0, elapsedMs: 0, firstLoss: null, lastLoss: null };
-      const isTaken = Number.isFinite(newest.loss) && Number.isFinite(newest.gradNorm);
+      const isTaken = [newest.loss, newest.gradNorm].every((value) => Number.isFinite(value));
       const steps = newest.step - oldest.step + (isTaken ? 1 : 0);
       const share = Math.max(1, Math.floor(steps * 0.05));
-      const end = isTaken ? newest : at(runId, newest.step - 1);
+      const end = isTaken ? newest : stored(runId, newest.step - 1);
       return {
         steps,
         realTokens: newest.realTokensTotal,
         milliseconds: newest.millisecondsTotal,
         elapsedMs: newest.elapsedMs,
-        firstLoss: meanLoss(undefined, at(runId, oldest.step + share - 1)),
-        lastLoss: meanLoss(end && at(runId, end.step - share), end),
+        firstLoss: meanLoss(undefined, stored(runId, oldest.step + share - 1)),
+        lastLoss: meanLoss(end && stored(runId, end.step - share), end),
       };
     },
   };
@@ -218,29 +228,48 @@ export function seriesQueries(db: Db) {
 
 export type SeriesQueries = ReturnType<typeof seriesQueries>;
 
-type StoredStep = Omit<StepRow, 'loss' | 'gradNorm'> & { loss: number | null; gradNorm: number | null };
+/** A NaN is kept as NULL; so is a total that older versions did not keep. */
+type StoredStep = Omit<StepRow, 'loss' | 'gradNorm' | 'positionsTotal'> & {
+  loss: number | null;
+  gradNorm: number | null;
+  positionsTotal: number | null;
+};
 
-function revive(row: StoredStep): StepRow;
-function revive(row: StoredStep | undefined): StepRow | undefined;
-function revive(row: StoredStep | undefined): StepRow | undefined {
-  return row && { ...row, loss: row.loss ?? Number.NaN, gradNorm: row.gradNorm ?? Number.NaN };
+function revive(row: StoredStep, positionsTotal: number): StepRow {
+  return { ...row, positionsTotal, loss: row.loss ?? Number.NaN, gradNorm: row.gradNorm ?? Number.NaN };
 }
 
-function longExtremes(db: Db, runId: string, realTokens: number) {
-  const { positions } = db
-    .prepare('SELECT sum(positions) AS positions FROM runSteps WHERE runId = ?')
-    .get(runId) as { positions: number };
-  const { bestLoss } = db
-    .prepare(
-      `SELECT min(total / count) AS bestLoss FROM runRollups
-       WHERE runId = ? AND metric = 'loss' AND blockSteps = 256 AND count > 0`,
-    )
-    .get(runId) as { bestLoss: number | null };
-  return { realTokens, positions, bestLoss };
+function bestMean(db: Db, runId: string): number | null {
+  const losses = db.prepare('SELECT loss FROM runSteps WHERE runId = ? ORDER BY step').pluck().all(runId) as (
+    number | null
+  )[];
+  const length = Math.min(bestSteps, losses.length);
+  let best = Infinity;
+  for (let end = length; end <= losses.length; end += 1) {
+    let [sum, count] = [0, 0];
+    for (let i = end - length; i < end; i += 1) {
+      const loss = losses[i];
+      if (!Number.isFinite(loss)) continue;
+      sum += loss ?? 0;
+      count += 1;
+    }
+    if (count > 0) best = Math.min(best, sum / count);
+  }
+  return best === Infinity ? null : best;
 }
+
+function bestBlock(db: Db, runId: string): number | null {
+  const best = db.prepare(
+    `SELECT min(total / count) FROM runRollups
+     WHERE runId = ? AND metric = 'loss' AND blockSteps = 256 AND count > 0`,
+  );
+  return best.pluck().get(runId) as number | null;
+}
+
+type LossTotals = Pick<StepRow, 'lossTotal' | 'supervisedTokensTotal'>;
 
 /** Nats per supervised token of the steps after `from`, up to `to`. */
-function meanLoss(from: StepRow | undefined, to: StepRow | undefined): number | null {
+function meanLoss(from: LossTotals | undefined, to: LossTotals | undefined): number | null {
   const tokens = (to?.supervisedTokensTotal ?? 0) - (from?.supervisedTokensTotal ?? 0);
   return tokens <= 0 ? null : ((to?.lossTotal ?? 0) - (from?.lossTotal ?? 0)) / tokens;
 }

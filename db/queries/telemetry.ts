@@ -28,11 +28,30 @@ const none = new Uint8Array(0);
 const toBytes = (values: Float64Array | Uint32Array) => new Uint8Array(values.buffer);
 const copy = (bytes: Uint8Array) => bytes.slice().buffer;
 
+/** @param rows in the order of source and field: '', which holds the moments, comes first of each source */
+function withTimes(rows: Row[]): FieldChunk[] {
+  const times = new Map<string, Uint32Array>();
+  return rows.flatMap(({ source, field, startMs, atMs, data }) => {
+    const chunk = `${source} ${String(startMs)}`;
+    if (field === '') {
+      times.set(chunk, new Uint32Array(copy(atMs)));
+      return [];
+    }
+    const offsets = times.get(chunk) ?? new Uint32Array(0);
+    const moments = Float64Array.from(offsets, (offset) => startMs + offset);
+    return { source, field, values: new Float64Array(copy(data)), atMs: moments };
+  });
+}
+
 /** What was measured of the machine while a run trained. */
 export function telemetryQueries(db: Db) {
   const insert = db.prepare('INSERT OR REPLACE INTO runTelemetry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)');
   const read = db.prepare(
     'SELECT source, field, startMs, atMs, data FROM runTelemetry WHERE runId = ? ORDER BY source, field, startMs',
+  );
+  const readTotals = db.prepare(
+    `SELECT source, field, startMs, atMs, data FROM runTelemetry
+     WHERE runId = ? AND field IN ('', 'energyJ', 'memoryBytes') AND source LIKE 'gpu%' ORDER BY source, field, startMs`,
   );
   const readOne = db.prepare(
     `SELECT source, field, startMs, atMs, data FROM runTelemetry WHERE runId = ? AND source = ?
@@ -61,24 +80,11 @@ export function telemetryQueries(db: Db) {
     sources: (runId: string) => sources.all(runId) as string[],
     /** In the order of source, field and time; of all sources, or of one. */
     read: (runId: string, source?: string): FieldChunk[] => {
-      const times = new Map<string, Uint32Array>();
       const rows = source === undefined ? read.all(runId) : readOne.all(runId, source);
-      return (rows as Row[]).flatMap(({ source: from, field, startMs, atMs, data }) => {
-        // '' comes before every other field of its source.
-        if (field === '') {
-          times.set(`${from} ${String(startMs)}`, new Uint32Array(copy(atMs)));
-          return [];
-        }
-        const values = new Float64Array(copy(data));
-        const offsets = times.get(`${from} ${String(startMs)}`) ?? new Uint32Array(0);
-        return {
-          source: from,
-          field,
-          values,
-          atMs: Float64Array.from(offsets, (offset) => startMs + offset),
-        };
-      });
+      return withTimes(rows as Row[]);
     },
+    /** What the totals of all GPUs are made of, without the other dozen fields. */
+    readTotals: (runId: string): FieldChunk[] => withTimes(readTotals.all(runId) as Row[]),
   };
 }
 

@@ -13,14 +13,18 @@ export interface Call<A extends z.ZodType = z.ZodType, R extends z.ZodType = z.Z
   kind: 'call';
   args: A;
   result: R;
-  /** How a result travels that would be slow as it is: `pack` after the server's check, `unpack` before the client's. */
-  wire?: Wire<z.output<R>> | undefined;
+  /** How a result travels that would be slow as it is: what the handler gives, checked at both ends in place of it. */
+  wire?: Wire<z.ZodType, z.output<R>> | undefined;
 }
 
-export interface Wire<T> {
+export interface Wire<P extends z.ZodType, T> {
+  packed: P;
   // A method: a call of one result stands where any call is asked for.
-  pack(result: T): unknown;
-  unpack(packed: unknown): unknown;
+  unpack(packed: z.output<P>): T;
+}
+
+export interface WiredCall<A extends z.ZodType, R extends z.ZodType, P extends z.ZodType> extends Call<A, R> {
+  wire: Wire<P, z.output<R>>;
 }
 
 export interface Stream<A extends z.ZodType = z.ZodType, E extends z.ZodType = z.ZodType> {
@@ -37,11 +41,15 @@ export interface Stream<A extends z.ZodType = z.ZodType, E extends z.ZodType = z
 
 export type Contract = Record<string, Call | Stream>;
 
-export function call<A extends z.ZodType, R extends z.ZodType>(spec: {
+export function call<A extends z.ZodType, R extends z.ZodType>(spec: { args: A; result: R }): Call<A, R> {
+  return { kind: 'call', ...spec };
+}
+
+export function wiredCall<A extends z.ZodType, R extends z.ZodType, P extends z.ZodType>(spec: {
   args: A;
   result: R;
-  wire?: Wire<z.output<R>>;
-}): Call<A, R> {
+  wire: Wire<P, z.output<R>>;
+}): WiredCall<A, R, P> {
   return { kind: 'call', ...spec };
 }
 
@@ -75,7 +83,11 @@ export interface CallContext {
 export type CallHandler<C extends Call> = (
   args: z.output<C['args']>,
   context: CallContext,
-) => z.input<C['result']> | Promise<z.input<C['result']>>;
+) => Answer<C> | Promise<Answer<C>>;
+
+type Answer<C extends Call> = C extends { wire: { packed: infer P extends z.ZodType } }
+  ? z.input<P>
+  : z.input<C['result']>;
 
 /** The stream ends when the handler's promise settles; `signal` aborts when the reader goes away. */
 export type StreamHandler<S extends Stream> = (

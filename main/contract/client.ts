@@ -104,7 +104,9 @@ export function createClient<C extends Contract>(contract: C, port: Port): Clien
       if (options.signal?.aborted === true) cancel();
       try {
         const answer = await promise;
-        return understand(spec.result, channel, () => spec.wire?.unpack(answer) ?? answer) as never;
+        const { wire } = spec;
+        const checked = understand(wire?.packed ?? spec.result, channel, answer);
+        return (wire === undefined ? checked : wire.unpack(checked)) as never;
       } finally {
         options.signal?.removeEventListener('abort', cancel);
       }
@@ -115,10 +117,7 @@ export function createClient<C extends Contract>(contract: C, port: Port): Clien
         throw new TesseraError('unknownChannel', `there is no stream '${channel}'`);
       const { promise, cancel } = request(channel, checkArgs(spec.args, args, channel), {
         onEvents: (events, numDropped) => {
-          onEvents(
-            events.map((event) => understand(spec.event, channel, () => event)) as never[],
-            numDropped,
-          );
+          onEvents(events.map((event) => understand(spec.event, channel, event)) as never[], numDropped);
         },
       });
       return { done: promise.then(() => undefined), close: cancel };
@@ -142,8 +141,8 @@ function checkArgs(schema: z.ZodType, args: unknown, channel: string): unknown {
 }
 
 /** What the other end sent, checked: an end of another version says things that this one does not know. */
-function understand(schema: z.ZodType, channel: string, read: () => unknown): unknown {
-  const parsed = schema.safeParse(read());
+function understand(schema: z.ZodType, channel: string, value: unknown): unknown {
+  const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   const path = issue?.path.join('.') ?? '';

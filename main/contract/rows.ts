@@ -4,81 +4,146 @@ export interface PackedRows {
   columns: PackedColumn[];
 }
 
-type PackedColumn = { name: string } &
+export type PackedColumn = { name: string } &
   /** NaN: the row has no such field. */
   (
     | { kind: 'numbers'; values: Float64Array }
-    /** Each text once, and which of them a row has; `words.length`: none. */
-    | { kind: 'texts'; words: string[]; places: Uint32Array }
-    /** Undefined: the row has no such field. */
-    | { kind: 'values'; values: unknown[] }
+    | { kind: 'flags'; values: Uint8Array }
+    /** Texts of which nearly each is another. */
+    | { kind: 'texts'; values: string[] }
+    /** Each word, or list of words, once, and which of them a row has; `words.length`: none. */
+    | { kind: 'words'; words: (string | string[])[]; places: Uint32Array }
   );
 
-type Row = Partial<Record<string, unknown>>;
+type Cells = readonly (string | number | null)[];
 
-/** @param names the fields that rows may have; others do not travel */
-export function packRows(rows: readonly object[], names: readonly string[]): PackedRows {
-  return { count: rows.length, columns: names.map((name) => packColumn(rows as readonly Row[], name)) };
-}
-
-function packColumn(rows: readonly Row[], name: string): PackedColumn {
-  const values: unknown[] = [];
-  let [areNumbers, areTexts] = [true, true];
-  for (const row of rows) {
-    const value = row[name];
-    values.push(value);
-    if (value === undefined) continue;
-    areNumbers &&= typeof value === 'number' && !Number.isNaN(value);
-    areTexts &&= typeof value === 'string';
-  }
-  if (areNumbers) return { name, kind: 'numbers', values: packNumbers(values as (number | undefined)[]) };
-  if (areTexts && repeats(values))
-    return { name, kind: 'texts', ...packTexts(values as (string | undefined)[]) };
-  return { name, kind: 'values', values };
-}
-
-/** Names and ids are all different: a list of words would only be read twice. */
-function repeats(values: readonly unknown[]): boolean {
-  const some = values.slice(0, 64);
-  return new Set(some).size <= some.length / 2;
-}
-
-function packNumbers(values: readonly (number | undefined)[]): Float64Array {
-  const packed = new Float64Array(values.length);
+/** @param place of the column's cell in each row; so for all that make columns */
+export function numberColumn(name: string, rows: readonly Cells[], place: number): PackedColumn {
+  const values = new Float64Array(rows.length);
   let i = 0;
-  for (const value of values) packed[i++] = value ?? Number.NaN;
-  return packed;
+  for (const row of rows) values[i++] = (row[place] as number | null) ?? Number.NaN;
+  return { name, kind: 'numbers', values };
 }
 
-function packTexts(values: readonly (string | undefined)[]) {
+/** Whether the cell holds anything. */
+export function flagColumn(name: string, rows: readonly Cells[], place: number): PackedColumn {
+  const values = new Uint8Array(rows.length);
+  let i = 0;
+  for (const row of rows) values[i++] = row[place] === null ? 0 : 1;
+  return { name, kind: 'flags', values };
+}
+
+export function textColumn(name: string, rows: readonly Cells[], place: number): PackedColumn {
+  return { name, kind: 'texts', values: rows.map((row) => row[place] as string) };
+}
+
+/** @param wordOf makes of a value that is told apart by its text what the row holds */
+export function wordColumn(
+  name: string,
+  rows: readonly Cells[],
+  place: number,
+  wordOf: (text: string) => string | string[] = (text) => text,
+): PackedColumn {
   const known = new Map<string, number>();
-  for (const text of values) if (text !== undefined && !known.has(text)) known.set(text, known.size);
-  const places = new Uint32Array(values.length);
+  const places = new Uint32Array(rows.length);
+  const absent: number[] = [];
   let i = 0;
-  for (const text of values) places[i++] = text === undefined ? known.size : (known.get(text) ?? 0);
-  return { words: [...known.keys()], places };
+  // Rows of one kind come together: most have the word of the row before.
+  let [last, lastPlace] = ['', -1];
+  for (const row of rows) {
+    const text = row[place] as string | null;
+    if (text === null) absent.push(i);
+    else if (text !== last || lastPlace < 0) {
+      last = text;
+      lastPlace = known.get(text) ?? known.size;
+      if (lastPlace === known.size) known.set(text, lastPlace);
+    }
+    places[i++] = lastPlace;
+  }
+  for (const at of absent) places[at] = known.size;
+  return { name, kind: 'words', words: [...known.keys()].map(wordOf), places };
 }
 
-/** What `packRows` took, or undefined where the value is nothing that it made. */
-export function unpackRows(packed: unknown): object[] | undefined {
-  const { count, columns } = (packed ?? {}) as Partial<PackedRows>;
-  if (typeof count !== 'number' || !Array.isArray(columns)) return undefined;
-  const rows: Row[] = [];
-  for (let i = 0; i < count; i += 1) rows.push({});
-  for (const column of columns) {
-    const { name } = column;
-    let i = 0;
-    for (const row of rows) {
-      const value = valueOf(column, i);
-      if (value !== undefined) row[name] = value;
-      i += 1;
+/** What a field of the objects is: a column of it holds nothing else. */
+export interface FieldKind {
+  name: string;
+  kind: PackedColumn['kind'];
+  /** Of `words`: lists of words. */
+  isList: boolean;
+  isOptional: boolean;
+  /** Of `words`: nothing but these. */
+  choices?: readonly string[] | undefined;
+}
+
+/** Whether a value is columns of such fields, every one that must be there, each as long as it has to be. */
+export function isPacked(value: unknown, fields: readonly FieldKind[]): value is PackedRows {
+  const { count, columns } = (value ?? {}) as Partial<PackedRows>;
+  if (typeof count !== 'number' || !Array.isArray(columns)) return false;
+  const known = new Map(fields.map((field) => [field.name, field]));
+  const isWhole = columns.every((column) => {
+    const field = known.get(column.name);
+    return field !== undefined && isColumn(column, field, count);
+  });
+  const names = new Set(columns.map(({ name }) => name));
+  return isWhole && fields.every(({ name, isOptional }) => isOptional || names.has(name));
+}
+
+function isColumn(column: PackedColumn, { kind, isList, isOptional, choices }: FieldKind, count: number) {
+  if (column.kind !== kind) return false;
+  switch (column.kind) {
+    case 'numbers':
+      return (
+        hasLength(column.values, Float64Array, count) && (isOptional || !column.values.some(Number.isNaN))
+      );
+    case 'flags':
+      return hasLength(column.values, Uint8Array, count);
+    case 'texts':
+      return column.values.length === count && column.values.every((each) => typeof each === 'string');
+    case 'words': {
+      const { words, places } = column;
+      const most = words.length - (isOptional ? 0 : 1);
+      const isWord = (each: unknown) => typeof each === 'string' && (choices?.includes(each) ?? true);
+      const areWords = words.every((each) =>
+        isList ? Array.isArray(each) && each.every(isWord) : isWord(each),
+      );
+      return areWords && hasLength(places, Uint32Array, count) && places.every((place) => place <= most);
     }
   }
+}
+
+const hasLength = (values: unknown, kind: new () => { length: number }, count: number) =>
+  values instanceof kind && values.length === count;
+
+/** The objects; a field that a row does not have is undefined. */
+export function unpackRows({ count, columns }: PackedRows): Record<string, unknown>[] {
+  // Copied, all rows have one shape: the engine makes them several times faster than property by property.
+  const blank: Record<string, unknown> = {};
+  for (const { name } of columns) blank[name] = undefined;
+  const rows: Record<string, unknown>[] = [];
+  for (let i = 0; i < count; i += 1) rows.push({ ...blank });
+  for (const column of columns) fill(rows, column);
   return rows;
 }
 
-function valueOf(column: PackedColumn, i: number): unknown {
-  if (column.kind === 'texts') return column.words[column.places[i] ?? column.words.length];
-  const value = column.values[i];
-  return column.kind === 'numbers' && Number.isNaN(value) ? undefined : value;
+function fill(rows: Record<string, unknown>[], column: PackedColumn): void {
+  const { name } = column;
+  let i = 0;
+  switch (column.kind) {
+    case 'words': {
+      const { words, places } = column;
+      for (const row of rows) row[name] = words[places[i++] ?? words.length];
+      break;
+    }
+    case 'numbers':
+      for (const row of rows) {
+        const value = column.values[i++];
+        if (!Number.isNaN(value)) row[name] = value;
+      }
+      break;
+    case 'flags':
+      for (const row of rows) row[name] = column.values[i++] === 1;
+      break;
+    case 'texts':
+      for (const row of rows) row[name] = column.values[i++];
+  }
 }

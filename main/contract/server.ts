@@ -89,8 +89,7 @@ export function serve<C extends Contract>(
     try {
       const result = await handler(args, { signal: entry.abort.signal, progress: progress.push });
       progress.flush();
-      const checked = check(spec.result, result, 'internal', `${channel} (result)`);
-      return spec.wire === undefined ? checked : spec.wire.pack(checked);
+      return check(spec.wire?.packed ?? spec.result, result, 'internal', `${channel} (result)`);
     } finally {
       progress.stop();
     }

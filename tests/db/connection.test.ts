@@ -90,6 +90,20 @@ describe('migrate', () => {
     db.close();
   });
 
+  it('sums the positions of a history that knew no such sum, into the newest step of each run', async () => {
+    const path = file();
+    const old = await openDatabase(path, { target: 65 });
+    old.exec(`INSERT INTO runs (id, name, status, createdAtMs, recipe, hashes, plan, folder, plannedSteps)
+      SELECT value, value, 'completed', 0, '{}', '{}', '{}', '', 1 FROM json_each('["a", "b", "none"]');
+      INSERT INTO runSteps SELECT runs.id, step.value, 0, 1, 1, 1, 1, 1, 100 * step.value, 1, 1, 1, 1, 1, 1, 1, 1
+      FROM runs, json_each('[1, 2, 3]') step WHERE runs.id <> 'none'`);
+    old.close();
+    const db = await openDatabase(path);
+    const sums = db.prepare('SELECT positionsTotal FROM runSteps ORDER BY runId, step').pluck().all();
+    expect(sums).toEqual([null, null, 600, null, null, 600]);
+    db.close();
+  });
+
   it('copies nothing of a history that begins here', async () => {
     const path = file();
     (await openDatabase(path)).close();

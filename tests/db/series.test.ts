@@ -203,4 +203,30 @@ describe('series', () => {
     expect(series.read('long', 'loss', 2000, { fromStep: 5_000_000, toStep: 5_002_000 }).blockSteps).toBe(1);
     expect(series.extremes('long')).toMatchObject({ realTokens: 100 });
   });
+
+  it('sums what a run computed, and finds the best mean of twenty steps in a row', () => {
+    const series = seriesQueries(db);
+    runQueries(db).insert(run('a'));
+    expect(series.extremes('a')).toEqual({ realTokens: 0, positions: 0, bestLoss: null });
+    const low = (at: number) => (at > 30 && at <= 50 ? 1 : 2);
+    const rows = withTotals(
+      Array.from({ length: 90 }, (_, i) => step(i + 1, i === 40 ? Number.NaN : low(i + 1))),
+    );
+    series.append('a', rows.slice(0, 3));
+    expect(series.extremes('a')).toEqual({ realTokens: 300, positions: 384, bestLoss: 2 });
+    series.append('a', rows.slice(3));
+    expect(series.extremes('a')).toEqual({ realTokens: 9000, positions: 90 * 128, bestLoss: 1 });
+  });
+
+  it('counts positions of steps that an older version wrote', () => {
+    const series = seriesQueries(db);
+    runQueries(db).insert(run('a'));
+    series.append('a', withTotals(Array.from({ length: 10 }, (_, i) => step(i + 1))));
+    // As the migration leaves them: the newest step alone has the sum.
+    db.exec('UPDATE runSteps SET positionsTotal = NULL WHERE step < 10');
+    expect(series.extremes('a').positions).toBe(1280);
+    series.truncate('a', 4);
+    series.append('a', withTotals([step(5)], series.at('a', 4)));
+    expect(series.extremes('a').positions).toBe(5 * 128);
+  });
 });

@@ -33,7 +33,7 @@ const optionalColumns = [
   ...(['model', 'device', 'fill'] as const),
 ];
 
-/** A row of the database as the contract shows it. Ten thousand of them are made at once: no detours. */
+/** A row of the database as the contract shows it. */
 export function summarise(row: SummaryRow): RunSummary {
   const summary: RunSummary = {
     id: row.id,
@@ -44,7 +44,7 @@ export function summarise(row: SummaryRow): RunSummary {
     createdAtMs: row.createdAtMs,
     elapsedMs: row.elapsedMs,
     archived: row.archivedAtMs !== null,
-    tags: typeof row.tags === 'string' ? (JSON.parse(row.tags) as string[]) : [...row.tags],
+    tags: JSON.parse(row.tags) as string[],
   };
   const all: Partial<Record<string, unknown>> = summary;
   for (const name of optionalColumns) if (row[name] !== null) all[name] = row[name];

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
 import { cp, mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
@@ -6,7 +5,9 @@ import type { RunListRow } from '../../../db/queries/runs.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import type { CheckpointChoice } from '../../contract/runs.ts';
 import { chooseCheckpoint } from './checkpoints.ts';
+import type { Home } from '../home.ts';
 import { makeOutputFolder } from '../makeFolder.ts';
+import { beginPartial } from '../partials.ts';
 
 /** What a checkpoint holds besides a model: it is of use to this program alone. */
 const ownFiles = /^(optimizer.*\.safetensors|state\.json|manifest\.json)$/;
@@ -17,6 +18,7 @@ const ownFiles = /^(optimizer.*\.safetensors|state\.json|manifest\.json)$/;
  * @throws {TesseraError} `noCheckpoint`, `exportExists`, `notWritable`
  */
 export async function exportRun(
+  home: Home,
   row: RunListRow,
   folder: string,
   checkpoint: CheckpointChoice = 'newest',
@@ -31,7 +33,7 @@ export async function exportRun(
   const files = readdirSync(weights)
     .filter((name) => !ownFiles.test(name))
     .sort();
-  const partial = `${target}.partial-${randomBytes(3).toString('hex')}`;
+  const { path: partial, done } = beginPartial(home, target);
   try {
     await mkdir(partial);
     for (const name of files) await cp(join(weights, name), join(partial, name), { recursive: true });
@@ -44,6 +46,8 @@ export async function exportRun(
       `${target} cannot be written: ${why}`,
       'Nothing of it was left there.',
     );
+  } finally {
+    done();
   }
   return files;
 }

@@ -6,6 +6,7 @@ import { compareRuns, explainSpeed } from './compare.ts';
 import { describe, summarise } from './describe.ts';
 import { exportRun } from './exportRun.ts';
 import { generate } from './generate.ts';
+import { packList } from './packList.ts';
 import { readProfile } from './profile/readProfile.ts';
 import { chromeTrace } from './profile/trace.ts';
 import { reportRuns } from './report/report.ts';
@@ -45,7 +46,7 @@ export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
     'runs:create': async ({ recipe, ...rest }, call) => {
       return { run: summary(await runs.create({ recipe: withBundled(recipe), ...rest }, call)) };
     },
-    'runs:list': (options) => ({ runs: runs.list(options).map(summarise) }),
+    'runs:list': (options) => ({ runs: packList(runs.list(options)) }),
     'runs:search-fields': () => ({ fields: searchFieldNames() }),
     'runs:searches': () => ({ searches: notes.savedSearches().map(({ name, query }) => ({ name, query })) }),
     'runs:save-search': ({ name, query }) => {
@@ -158,7 +159,7 @@ export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
       return { html: reportRuns(reported, { ...compared, ...why }) };
     },
     'runs:export': async ({ id, folder, checkpoint }) => ({
-      files: await exportRun(runs.find(id), folder, checkpoint),
+      files: await exportRun(runs.home, runs.find(id), folder, checkpoint),
     }),
     'runs:generate': (args, call) => generate(runs, args, call),
     'runs:watch': async ({ id: name }, emit, signal) => {

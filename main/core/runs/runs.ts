@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { accountQueries, type AccountQueries } from '../../../db/queries/accounts.ts';
 import { calibrationQueries } from '../../../db/queries/calibrations.ts';
 import { noteQueries, type NoteQueries } from '../../../db/queries/runNotes.ts';
-import { runQueries, type RunListRow, type RunQueries, type SummaryRow } from '../../../db/queries/runs.ts';
+import { runQueries, type RunListRow, type RunQueries } from '../../../db/queries/runs.ts';
 import { telemetryQueries } from '../../../db/queries/telemetry.ts';
 import { seriesQueries, type SeriesQueries } from '../../../db/queries/series.ts';
 import type { CostModel } from '../../contract/cost.ts';
@@ -20,6 +20,8 @@ import {
   type RunFigures,
 } from '../../contract/runs.ts';
 import type { CoreContext } from '../context.ts';
+import type { Home } from '../home.ts';
+import { sweepPartials } from '../partials.ts';
 import { version } from '../version.ts';
 import type { Datasets, DatasetSource } from '../datasets/datasets.ts';
 import { chooseDevice, numRanks, readMachine } from '../engine/machine.ts';
@@ -110,11 +112,16 @@ export class Runs {
     };
     // A copy that is only shown has no engines to account for.
     if (context.history.trouble !== undefined) return;
+    sweepPartials(context.home, context.log);
     sweepDeleted(this.queries, context.log);
     sweepPrepared(context.home.runs, this.queries, context.log);
     void recoverRuns(this.queries, this.series, context, tell).then((waiting) => {
       for (const id of waiting) this.supervisor.enqueue(id);
     });
+  }
+
+  get home(): Home {
+    return this.context.home;
   }
 
   /** What is known before a run starts: data, exact steps, memory, kernels, disk. */
@@ -171,8 +178,15 @@ export class Runs {
     const exact = name === 'latest' ? this.queries.latest() : this.queries.get(name);
     if (exact !== undefined) return exact;
     const [found, ...others] = this.queries.find(name);
-    if (found === undefined)
+    if (found === undefined) {
+      if (name === 'latest')
+        throw new TesseraError(
+          'noRun',
+          'there is no latest run: the list is empty',
+          'Those that are not in it: tessera runs list --archived.',
+        );
       throw new TesseraError('noRun', `there is no run '${name}'`, 'See tessera runs list.');
+    }
     if (others.length > 0) {
       const ids = [found, ...others].map(({ id }) => id).join(', ');
       throw new TesseraError('ambiguousRun', `'${name}' names several runs: ${ids}`, 'Give the id.');
@@ -196,12 +210,12 @@ export class Runs {
       ...(bestLoss !== null && { bestLoss }),
       ...(launches !== undefined && { launchesPerStep: launches }),
       ...(memory !== undefined && { plannedBytes: memory.planned }),
-      ...gpuTotals(telemetryQueries(this.context.db).read(run.id)),
+      ...gpuTotals(telemetryQueries(this.context.db).readTotals(run.id)),
     };
   }
 
   /** The list, or what a search finds of it, newest first. @throws {TesseraError} `badSearch` */
-  list(options: { search?: string | undefined; archived: boolean; deleted: boolean }): SummaryRow[] {
+  list(options: { search?: string | undefined; archived: boolean; deleted: boolean }) {
     const { search = '', archived, deleted } = options;
     const { sql, parameters } = compileSearch(search, this.queries.hasField);
     const shelf = deleted

@@ -49,7 +49,7 @@ describe('stored telemetry', () => {
     expect(power?.atMs.at(-1)).toBeLessThan(startMs + 200_000);
     expect(of('gpu1', 'utilization')).toBeUndefined();
     expect(of('host', 'cpuUtilization')?.mean[0]).toBe(0.5);
-    expect(gpuTotals(telemetryQueries(db).read('r'))).toEqual({ energyJ: 2999, peakGpuBytes: 9e9 });
+    expect(gpuTotals(telemetryQueries(db).readTotals('r'))).toEqual({ energyJ: 2999, peakGpuBytes: 9e9 });
     db.close();
   });
 

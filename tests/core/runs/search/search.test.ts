@@ -53,7 +53,7 @@ function find(query: string): string[] {
   const { sql, parameters } = compileSearch(query, runQueries(db).hasField, nowMs);
   return runQueries(db)
     .list(sql, parameters)
-    .map(({ id }) => id)
+    .map(([id]) => String(id))
     .sort();
 }
 
