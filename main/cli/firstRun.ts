@@ -1,3 +1,4 @@
+import { counted } from '../contract/counted.ts';
 import type { CoreClient } from '../contract/index.ts';
 import { TesseraError } from '../contract/errors.ts';
 import type { Recipe } from '../contract/recipe.ts';
@@ -31,9 +32,9 @@ export async function firstRun(shell: Shell, core: CoreClient, recipe: Recipe): 
   const imported = await core.call('datasets:import', { paths: [recipe.dataset], model: recipe.model }, call);
   const { dataset } = imported;
   note(
-    `${count(dataset.rows)} chats, ${count(dataset.tokens)} tokens, ${count(dataset.supervisedTokens)} of them supervised`,
+    `${counted(dataset.rows, 'chat')}, ${counted(dataset.tokens, 'token')}, ${count(dataset.supervisedTokens)} of them supervised`,
   );
-  if (dataset.numSkipped > 0) note(`${count(dataset.numSkipped)} rows skipped`);
+  if (dataset.numSkipped > 0) note(`${counted(dataset.numSkipped, 'row')} skipped`);
 
   heading(note, 'Preflight');
   const preflight = await core.call('runs:preflight', { recipe }, call);

@@ -1,3 +1,4 @@
+import { counted } from '../contract/counted.ts';
 import type { RunSummary } from '../contract/runs.ts';
 import type { CoreSettings } from '../contract/settings.ts';
 
@@ -12,7 +13,7 @@ const loss = (value: number | undefined) => (value === undefined ? undefined : v
 export function describeEnd(run: RunSummary): { title: string; body: string } {
   const [before, after] = [loss(run.firstLoss), loss(run.lastLoss)];
   const learnt = before === undefined || after === undefined ? '' : ` Loss ${before} to ${after}.`;
-  const steps = `${run.steps.toLocaleString('en-US')} of ${run.plannedSteps.toLocaleString('en-US')} steps.`;
+  const steps = `${run.steps.toLocaleString('en-US')} of ${counted(run.plannedSteps, 'step')}.`;
   const titles: Partial<Record<RunSummary['status'], string>> = {
     completed: `${run.name} is trained`,
     stopped: `${run.name} was stopped`,

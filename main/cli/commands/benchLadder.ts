@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { counted } from '../../contract/counted.ts';
 import type { Ladder } from '../../contract/bench.ts';
 import { defineCommand, numberOption } from '../command.ts';
 import { count } from '../progressBar.ts';
@@ -67,7 +68,7 @@ function ladderText(ladder: Ladder): string {
   return [
     table,
     '',
-    `${count(examples)} examples, ${tokens} real tokens, budget ${count(budget)}; ${model} on ${deviceName}`,
+    `${counted(examples, 'example')}, ${tokens} real tokens, budget ${count(budget)}; ${model} on ${deviceName}`,
     `${roundsText(rounds, spread)}; ${seconds.toFixed(0)} s in all`,
     ...kernels,
   ].join('\n');

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { counted } from '../../contract/counted.ts';
 import { choiceOption, defineCommand, usage } from '../command.ts';
 import { parsePairs, parseValues } from '../pairs.ts';
 import { superviseOptions } from '../dataOptions.ts';
@@ -67,10 +68,10 @@ export const command = defineCommand({
   },
   text: ({ dataset, skipped, warnings, detections }) =>
     [
-      `${dataset.name} (${dataset.id}): ${count(dataset.rows)} rows kept, ${count(dataset.numSkipped)} skipped, ` +
-        `${count(dataset.tokens)} tokens, ${count(dataset.supervisedTokens)} of them to learn`,
+      `${dataset.name} (${dataset.id}): ${counted(dataset.rows, 'row')} kept, ${count(dataset.numSkipped)} skipped, ` +
+        `${counted(dataset.tokens, 'token')}, ${count(dataset.supervisedTokens)} of them to learn`,
       ...detections.map(({ format, reason, confidence, count: rows }) => {
-        return `  ${count(rows)} rows are ${format}: ${reason} (${String(Math.round(100 * confidence))} % sure)`;
+        return `  ${counted(rows, 'row')} ${rows === 1 ? 'is' : 'are'} ${format}: ${reason} (${String(Math.round(100 * confidence))} % sure)`;
       }),
       ...skipped
         .slice(0, 20)

@@ -1,5 +1,5 @@
+import { counted } from '../../contract/counted.ts';
 import { defineCommand } from '../command.ts';
-import { count } from '../progressBar.ts';
 
 export const command = defineCommand({
   summary: 'List the datasets of the home, newest first',
@@ -10,7 +10,8 @@ export const command = defineCommand({
   text: ({ datasets, interrupted = [] }) =>
     [
       ...datasets.map(
-        ({ id, format, rows, tokens }) => `${id}  ${format}  ${count(rows)} rows  ${count(tokens)} tokens`,
+        ({ id, format, rows, tokens }) =>
+          `${id}  ${format}  ${counted(rows, 'row')}  ${counted(tokens, 'token')}`,
       ),
       ...interrupted.map(
         ({ args }) =>

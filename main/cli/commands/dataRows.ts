@@ -1,3 +1,4 @@
+import { counted } from '../../contract/counted.ts';
 import { emphasise } from '../output.ts';
 import { defineCommand, numberOption } from '../command.ts';
 
@@ -19,7 +20,7 @@ export const command = defineCommand({
       .map(({ index, file, line, row, tokens }) => {
         // What is learned stands in bold.
         const text = tokens.map((token) => (token.supervised ? emphasise(token.text) : token.text)).join('');
-        return `#${String(index)} ${file}:${String(line ?? row)}, ${String(tokens.length)} tokens\n${text}`;
+        return `#${String(index)} ${file}:${String(line ?? row)}, ${counted(tokens.length, 'token')}\n${text}`;
       })
       .join('\n\n'),
 });

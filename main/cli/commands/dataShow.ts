@@ -1,3 +1,4 @@
+import { counted } from '../../contract/counted.ts';
 import { defineCommand } from '../command.ts';
 import { count } from '../progressBar.ts';
 
@@ -14,7 +15,7 @@ export const command = defineCommand({
     const most = Math.max(1, ...lengths.histogram.map(([, number]) => number));
     return [
       `${dataset.name} (${dataset.id}), tokens of ${model}`,
-      `${count(dataset.rows)} rows (${dataset.format}), ${count(dataset.numSkipped)} skipped, ${count(dataset.tokens)} tokens, ` +
+      `${counted(dataset.rows, 'row')} (${dataset.format}), ${count(dataset.numSkipped)} skipped, ${counted(dataset.tokens, 'token')}, ` +
         `${count(dataset.supervisedTokens)} to learn`,
       `lengths: ${count(lengths.min)} … ${count(lengths.p50)} (median) … ${count(lengths.p99)} (99 %) … ${count(lengths.max)}`,
       ...lengths.histogram.map(

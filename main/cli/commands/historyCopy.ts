@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { counted } from '../../contract/counted.ts';
 import { defineCommand } from '../command.ts';
 
 export const command = defineCommand({
@@ -9,5 +10,5 @@ export const command = defineCommand({
   run: async ({ positionals: [folder = ''], core }) =>
     (await core()).call('system:copy-history', { folder: resolve(folder) }),
   text: ({ path, rows, damagedTables }) =>
-    `${path}: ${rows} rows${damagedTables.length === 0 ? '' : `; parts of ${damagedTables.join(', ')} could not be read`}`,
+    `${path}: ${counted(rows, 'row')}${damagedTables.length === 0 ? '' : `; parts of ${damagedTables.join(', ')} could not be read`}`,
 });

@@ -1,3 +1,4 @@
+import { counted } from '../../contract/counted.ts';
 import { defineCommand } from '../command.ts';
 
 export const command = defineCommand({
@@ -7,5 +8,5 @@ export const command = defineCommand({
   numPositionals: [0, 0],
   run: async ({ core }) => (await core()).call('system:mend-history', {}),
   text: ({ rows, aside, damagedTables }) =>
-    `${rows} rows kept${damagedTables.length === 0 ? '' : `; parts of ${damagedTables.join(', ')} were lost`}. The damaged file is ${aside}.`,
+    `${counted(rows, 'row')} kept${damagedTables.length === 0 ? '' : `; parts of ${damagedTables.join(', ')} were lost`}. The damaged file is ${aside}.`,
 });

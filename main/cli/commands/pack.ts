@@ -1,3 +1,4 @@
+import { counted } from '../../contract/counted.ts';
 import { secondsOf } from '../../contract/cost.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import {
@@ -166,9 +167,9 @@ function forecastCell({ seconds, errorSeconds }: Forecast): string {
 function losses({ examples, tokens, dropped, truncated }: PackResult): string {
   return [
     '',
-    `${examples} examples, ${tokens} tokens packed`,
+    `${counted(examples, 'example')}, ${counted(tokens, 'token')} packed`,
     `dropped: ${dropped.overlong} too long, ${dropped.nothingToLearn} with nothing to learn`,
-    `truncated: ${truncated.examples} examples by ${truncated.tokens} tokens`,
+    `truncated: ${counted(truncated.examples, 'example')} by ${counted(truncated.tokens, 'token')}`,
     '',
   ].join('\n');
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { counted } from '../../contract/counted.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import { bundled } from '../bundled.ts';
 import type { CallContext } from '../../contract/channel.ts';
@@ -195,7 +196,7 @@ export class Datasets {
   private make(job: ImportJob, call: CallContext): Promise<CacheManifest> {
     const totalBytes = job.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     const report = ({ rows, bytes }: { rows: number; bytes: number }) => {
-      const detail = `${rows.toLocaleString('en')} rows`;
+      const detail = counted(rows, 'row');
       call.progress({ what: 'Importing', done: bytes, total: totalBytes, unit: 'bytes', detail });
     };
     const making = runInThread(job, report, call.signal).then((manifest) => {

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
+import { counted } from '../../contract/counted.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import { CacheWriter } from './cache/cacheWriter.ts';
 import type { CacheManifest, SourceFile } from './cache/tokenCache.ts';
@@ -277,9 +278,7 @@ class ImportRun {
 
   private noRows(): TesseraError {
     const files =
-      this.job.files.length === 1
-        ? (this.job.files[0]?.path ?? '')
-        : `${String(this.job.files.length)} files`;
+      this.job.files.length === 1 ? (this.job.files[0]?.path ?? '') : counted(this.job.files.length, 'file');
     return new TesseraError(
       'noRows',
       this.firstSkipped?.problem ?? `${files}: no rows`,

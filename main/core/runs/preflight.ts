@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { counted } from '../../contract/counted.ts';
 import { secondsOf, type CostModel } from '../../contract/cost.ts';
 import { toErrorBody } from '../../contract/errors.ts';
 import type { Recipe } from '../../contract/recipe.ts';
@@ -64,12 +65,12 @@ function dataItem({ plan }: PreflightFacts): PreflightItem {
   if (plan instanceof Error) return failed(name, plan);
   const { examples, tokens, dropped, truncated } = plan.summary;
   const lost = dropped.overlong + dropped.nothingToLearn;
-  const message = `${count(examples)} examples, ${count(tokens)} tokens to train on`;
+  const message = `${counted(examples, 'example')}, ${counted(tokens, 'token')} to train on`;
   if (lost === 0 && truncated.examples === 0) return { name, status: 'pass', message };
   return {
     name,
     status: 'warn',
-    message: `${message}; ${count(lost)} dropped, ${count(truncated.examples)} truncated by ${count(truncated.tokens)} tokens`,
+    message: `${message}; ${count(lost)} dropped, ${count(truncated.examples)} truncated by ${counted(truncated.tokens, 'token')}`,
     hint: 'A larger packing.budget keeps them whole.',
   };
 }
@@ -78,13 +79,13 @@ function stepsItem({ plan, recipe }: PreflightFacts): PreflightItem {
   const name = 'steps';
   if (plan instanceof Error) return { name, status: 'warn', message: 'unknown without the data' };
   const { steps, bins, budget, fill, strategy } = plan.summary;
-  const message = `${count(steps)} steps of ${count(bins)} bins (${strategy}, budget ${count(budget)}, ${(fill * 100).toFixed(1)} % full)`;
+  const message = `${counted(steps, 'step')} of ${counted(bins, 'bin')} (${strategy}, budget ${count(budget)}, ${(fill * 100).toFixed(1)} % full)`;
   return recipe.schedule.warmupSteps < steps
     ? { name, status: 'pass', message }
     : {
         name,
         status: 'warn',
-        message: `${message}; the warm-up of ${count(recipe.schedule.warmupSteps)} steps never ends`,
+        message: `${message}; the warm-up of ${counted(recipe.schedule.warmupSteps, 'step')} never ends`,
         hint: 'Lower schedule.warmupSteps.',
       };
 }
@@ -94,7 +95,7 @@ function heldOutItem({ plan }: PreflightFacts): PreflightItem {
   if (plan instanceof Error) return { name, status: 'warn', message: 'unknown without the data' };
   const { evalExamples } = plan.summary;
   return evalExamples > 0
-    ? { name, status: 'pass', message: `${count(evalExamples)} examples held out` }
+    ? { name, status: 'pass', message: `${counted(evalExamples, 'example')} held out` }
     : {
         name,
         status: 'warn',
@@ -142,8 +143,8 @@ function timeItems(facts: PreflightFacts): PreflightItem[] {
   const { epochs } = plan.train;
   const each = epochs > 1 ? `, ${duration(seconds / epochs)} an epoch` : '';
   const share = Math.round((100 * errorSeconds) / seconds);
-  const from = `${count(cost.measuredSteps)} steps timed on ${cost.device}`;
-  const runs = cost.runs === 0 ? '' : ` and ${count(cost.runs)} ${cost.runs === 1 ? 'run' : 'runs'}`;
+  const from = `${counted(cost.measuredSteps, 'step')} timed on ${cost.device}`;
+  const runs = cost.runs === 0 ? '' : ` and ${counted(cost.runs, 'run')}`;
   const message = `${duration(seconds)} ± ${duration(errorSeconds)} (${share} %) for the steps${each}; from ${from}${runs}`;
   return [{ name, status: 'pass', message }];
 }

@@ -1,10 +1,66 @@
-import { integer } from '../../format.ts';
+import { counted } from '../../../main/contract/counted.ts';
+import type { RunDetail } from '../../../main/contract/runs.ts';
+import { decimal, integer } from '../../format.ts';
 
-/** What an event says beyond its kind and its step, in a line: figures short, switches named only where they are on. */
-export function eventWords(data: Record<string, unknown>): string {
+type RunEvent = RunDetail['events'][number];
+type Data = RunEvent['data'];
+
+interface Words {
+  /** What happened, in a word or two. */
+  what: string;
+  details: string;
+}
+
+const text = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined;
+const number = (value: unknown): number => (typeof value === 'number' ? value : Number.NaN);
+/** Sentences, each with its full stop. */
+const sentences = (...parts: (string | undefined)[]) =>
+  parts.flatMap((part) => (part === undefined ? [] : [/[.!?]$/.test(part) ? part : `${part}.`])).join(' ');
+
+const endings: Readonly<Record<string, string>> = {
+  completed: 'All its steps are taken',
+  'parent-gone': 'Its core was gone: it saved and ended',
+  stopped: 'On request, saved',
+};
+
+const kinds: Readonly<Record<string, [string, (data: Data) => string]>> = {
+  eval: ['Evaluation', evaluationWords],
+  checkpoint: ['Checkpoint', ({ path }) => `Saved as ${text(path)?.split(/[\\/]/).at(-1) ?? 'a checkpoint'}`],
+  profile: ['Profile', () => 'One step measured, shown under Profile'],
+  sample: [
+    'Sample',
+    ({ position, text: said }) => `Prompt ${integer(number(position) + 1)}: ${text(said) ?? '–'}`,
+  ],
+  warning: ['Warning', ({ message, hint }) => sentences(text(message), text(hint))],
+  error: ['Error', ({ message, hint }) => sentences(text(message), text(hint))],
+  failed: ['Failed', ({ message, hint }) => sentences(text(message), text(hint))],
+  paused: ['Paused', ({ message }) => text(message) ?? 'On request'],
+  resumed: ['Resumed', () => 'Goes on where it was'],
+  done: ['Ended', ({ reason }) => endings[text(reason) ?? ''] ?? text(reason) ?? ''],
+  coreDied: ['Core died', () => 'The engine noticed, saved and ended; the run can be resumed'],
+};
+
+/** An event in words; what this version does not know of is listed as it came. */
+export function eventWords({ kind, data }: RunEvent): Words {
+  const known = Object.hasOwn(kinds, kind) ? kinds[kind] : undefined;
+  return known === undefined
+    ? { what: kind, details: listed(data) }
+    : { what: known[0], details: known[1](data) };
+}
+
+function evaluationWords({ phase, loss, tokens, best }: Data): string {
+  const value = number(loss);
+  const when = phase === 'before' ? 'Before training: held-out loss' : 'Held-out loss';
+  const found = Number.isFinite(value)
+    ? `${decimal(value, 3)}, perplexity ${decimal(Math.exp(value), 2)}`
+    : 'is no number';
+  return `${when} ${found}, over ${counted(number(tokens), 'token')}${best === true ? '; the lowest so far' : ''}`;
+}
+
+function listed(data: Data): string {
   return Object.entries(data)
     .flatMap(([key, value]) => {
-      if (key === 'step') return [];
       if (value === true) return [key];
       if (typeof value === 'number') return [`${key} ${figure(value)}`];
       return typeof value === 'string' ? [`${key} ${value}`] : [];

@@ -1,4 +1,5 @@
 import { stringify } from 'yaml';
+import { counted } from '../../../contract/counted.ts';
 import type { RunProfile } from '../../../contract/profile.ts';
 import type { RunDetail, RunFigures, WhyFaster } from '../../../contract/runs.ts';
 import { version } from '../../version.ts';
@@ -67,7 +68,7 @@ function heading(run: RunDetail, { positions, realTokens: real }: RunFigures): s
       positions > 0 ? `${percent(1 - real / positions)} padding` : '',
     ],
     ['steps', figure(run.steps), `of ${figure(run.plannedSteps)}`],
-    ['tokens', figure(real), `${figure(run.plan.examples)} examples`],
+    ['tokens', figure(real), counted(run.plan.examples, 'example')],
     ['computing', duration(run.activeMs), ''],
   ];
   return [
@@ -112,7 +113,10 @@ function sections({ run, profile }: ReportedRun, named: boolean): string {
         'dropped',
         `${figure(plan.dropped.overlong)} too long, ${figure(plan.dropped.nothingToLearn)} with nothing to learn`,
       ],
-      ['truncated', `${figure(plan.truncated.examples)} examples by ${figure(plan.truncated.tokens)} tokens`],
+      [
+        'truncated',
+        `${counted(plan.truncated.examples, 'example')} by ${counted(plan.truncated.tokens, 'token')}`,
+      ],
     ]),
     `<h2>Recipe${of}</h2><pre>${escapeHtml(stringify(run.recipe).trimEnd())}</pre>`,
     profile === undefined ? '' : profileSection(profile, of),
