@@ -80,9 +80,19 @@ test('two runs side by side: the waterfall adds up, the profile is drawn, the re
   await show(page, `/runs/${padded}/machine`);
   await expect(page.locator('[data-source="host"]')).toContainText('Processor');
   await drawsTheLadder(page, core);
-  const { html } = await core.call('runs:report', { ids: [padded, packed] });
+  const report = async (...ids: string[]) => (await core.call('runs:report', { ids })).html;
+  const both = await openOffline(app, home, await report(padded, packed));
+  await expect(both.getByRole('heading', { level: 2, name: /Why packed is/ })).toBeVisible();
+  await expect(both.getByRole('img', { name: 'Loss by step' })).toBeVisible();
+  await expect(both.getByRole('heading', { level: 2, name: 'Profile of padded' })).toBeVisible();
+  const box = await both.getByRole('img', { name: 'Waterfall of time per real token' }).boundingBox();
+  expect(box?.height).toBeGreaterThan(150);
+  const one = await openOffline(app, home, await report(packed));
+  await expect(one.getByRole('heading', { level: 1, name: 'packed' })).toBeVisible();
+  await expect(one.getByRole('img', { name: 'Loss by step' })).toBeVisible();
+  await expect(one.getByRole('heading', { level: 2, name: 'Recipe' })).toBeVisible();
+  expect(await app.evaluate(() => (globalThis as { asked?: string[] }).asked ?? [])).toEqual([]);
   core.close();
-  await expectOffline(app, home, html);
 });
 
 /** What packing and kernels gain: empty at first, cancelled without a trace, and drawn as it was measured. */
@@ -107,8 +117,8 @@ async function drawsTheLadder(page: Page, core: CoreClient): Promise<void> {
   await expect(rungs.nth(2)).toContainText(/\d\.\d\d×/);
 }
 
-/** Opens a page in a window of its own that may fetch nothing but the file itself. */
-async function expectOffline(app: ElectronApplication, home: string, html: string): Promise<void> {
+/** Opens a page in a window of its own that may fetch nothing but the file itself; what it asks for is noted. */
+async function openOffline(app: ElectronApplication, home: string, html: string): Promise<Page> {
   const file = join(home, 'report.html');
   writeFileSync(file, html);
   const [page] = await Promise.all([
@@ -125,12 +135,7 @@ async function expectOffline(app: ElectronApplication, home: string, html: strin
       await window.loadFile(path);
     }, file),
   ]);
-  await expect(page.getByRole('heading', { level: 2, name: /Why packed is/ })).toBeVisible();
-  await expect(page.getByRole('img', { name: 'Loss by step' })).toBeVisible();
-  await expect(page.getByRole('heading', { level: 2, name: 'Profile of padded' })).toBeVisible();
-  const box = await page.getByRole('img', { name: 'Waterfall of time per real token' }).boundingBox();
-  expect(box?.height).toBeGreaterThan(150);
   if (process.env.TESSERA_REPORT_PICTURE !== undefined)
     await page.screenshot({ path: process.env.TESSERA_REPORT_PICTURE, fullPage: true });
-  expect(await app.evaluate(() => (globalThis as { asked?: string[] }).asked ?? [])).toEqual([]);
+  return page;
 }

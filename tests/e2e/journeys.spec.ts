@@ -72,4 +72,10 @@ test('Machine shows what doctor knows', async ({ home, open }) => {
   await expect(view).toContainText(report.engine.version!);
   for (const { message } of report.problems)
     await expect(view).toContainText(new RegExp(message.replaceAll(/[.*+?^${}()|[\]\\]/g, '.'), 'i'));
+
+  const tested = view.locator('[data-device="cpu"]');
+  await expect(tested).toContainText('not tested yet');
+  await tested.getByRole('button', { name: 'Test cpu' }).click();
+  await expect(tested).toContainText(/[1-9]\d* operations right/, { timeout: 60_000 });
+  await expect(tested).toContainText(/[1-9].* GFLOP\/s/);
 });

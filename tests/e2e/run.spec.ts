@@ -1,3 +1,6 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ElectronApplication, Page } from '@playwright/test';
 import {
   coreOf,
   drawnLine,
@@ -49,8 +52,8 @@ test('a run is followed live, stopped, and found again after a restart', async (
   await expect(row).toContainText(String(stopped.steps));
 });
 
-test('a finished run draws its whole curve', async ({ home, open }) => {
-  const { page } = await open();
+test('a finished run draws its whole curve, which is saved in every form', async ({ home, open }) => {
+  const { app, page } = await open();
   await untilReady(page);
   const core = await coreOf(home);
   const schedule = { kind: 'cosine', warmupSteps: 5, minLr: 1e-5 } as const;
@@ -74,5 +77,40 @@ test('a finished run draws its whole curve', async ({ home, open }) => {
   const plan = ratePlan(detail.recipe)!;
   for (const [i, step] of Array.from(steps).entries())
     expect(mean[i]).toBeCloseTo(rateOfStep(plan, step, 24), 10);
+
+  const { series } = await core.call('runs:series', { ids: [run.id], metric: 'loss' });
   core.close();
+  const saved = (item: string, form: string, end: RegExp) =>
+    saveChart({ app, page }, item, join(home, `loss.${form}`), end);
+  const csv = (await saved('CSV', 'csv', /(.*\r\n){25}$/)).toString().trim().split('\r\n');
+  expect(csv).toHaveLength(25);
+  expect(csv.at(-1)).toContain(String(series[0]!.mean.at(-1)));
+  expect(JSON.parse((await saved('JSON', 'json', /\]\s*$/)).toString())).toHaveLength(24);
+  expect((await saved('SVG picture', 'svg', /<\/svg>\s*$/)).toString()).toMatch(
+    /^<svg .*<path .*<\/svg>\s*$/s,
+  );
+  const png = await saved('PNG picture', 'png', /IEND.{4}$/s);
+  expect(png.subarray(1, 4).toString()).toBe('PNG');
+  expect(png.readUInt32BE(16)).toBe(2400);
+
+  await show(page, `/runs/${run.id}/events`);
+  await expect(page.getByRole('row', { name: /Checkpoint/ })).toContainText('Saved as checkpoint-00000024');
+  await expect(page.getByRole('row', { name: /Ended/ })).toContainText('All its steps are taken');
 });
+
+/** What the loss's menu writes to a file, once it ends as it has to. */
+async function saveChart(
+  { app, page }: { app: ElectronApplication; page: Page },
+  item: string,
+  path: string,
+  end: RegExp,
+): Promise<Buffer> {
+  await app.evaluate(({ dialog }, filePath) => {
+    dialog.showSaveDialog = () => Promise.resolve({ canceled: false, filePath });
+  }, path);
+  await page.getByRole('button', { name: 'Save this chart: loss', exact: true }).click();
+  await page.getByRole('menuitem', { name: item, exact: true }).click();
+  const text = () => (existsSync(path) ? readFileSync(path).toString('latin1') : '');
+  await expect.poll(text).toMatch(end);
+  return readFileSync(path);
+}

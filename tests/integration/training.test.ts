@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { RunDetail, RunSummary } from '../../main/contract/runs.ts';
 import { engineBinary } from '../../main/core/engine/binary.ts';
 import { coreOf, tessera, tesseraJson, untilRun, workshop, type Workshop } from './workshop.ts';
@@ -259,9 +259,62 @@ describe('when something dies', { timeout: 120_000 }, () => {
   }
 });
 
+describe('a clock that is set back by an hour', { timeout: 120_000 }, () => {
+  it('changes neither the order of the steps nor the time that they took, and resume goes on', async () => {
+    const jumping = workshop();
+    const { folder, env } = jumping;
+    onTestFinished(() => jumping.close());
+    const library = join(folder, 'clock.so');
+    execFileSync('cc', ['-shared', '-fPIC', '-o', library, 'tests/native/jumping_clock.c']);
+    const clock = join(folder, 'clock');
+    Object.assign(env, { LD_PRELOAD: library, JUMPING_CLOCK: clock });
+    const setBack = (seconds: number) => {
+      writeFileSync(`${clock}.new`, String(seconds));
+      renameSync(`${clock}.new`, clock);
+    };
+    setBack(0);
+    const begin = (name: string) =>
+      tesseraJson<{ run: RunSummary }>(jumping, [
+        ...['train', jumping.recipe, '--set', 'steps=2000', '--set', `name=${name}`, '--detach'],
+      ]);
+    const { run } = await begin('first');
+    const core = await coreOf(jumping);
+    const before = await untilRun(core, run.id, ({ steps }) => steps >= 5);
+    setBack(3600);
+    await untilRun(core, run.id, ({ steps }) => steps > before.steps + 5);
+    await tesseraJson(jumping, ['stop', run.id]);
+    const stopped = await untilRun(core, run.id, ({ status }) => status === 'stopped');
+    expect(stopped.endedAtMs).toBeLessThan(stopped.startedAtMs ?? 0);
+
+    const read = async (axis: 'wall' | 'elapsed') =>
+      (await core.call('runs:series', { ids: [run.id], metric: 'milliseconds', axis })).series[0];
+    const [byClock, byTime] = [await read('wall'), await read('elapsed')];
+    const count = stopped.steps;
+    expect([...(byTime?.steps ?? [])]).toEqual(Array.from({ length: count }, (_, i) => i + 1));
+    // The jump was there, and the time that passed knows nothing of it.
+    expect(Math.max(...(byClock?.x ?? [])) - (byClock?.x.at(-1) ?? 0)).toBeGreaterThan(3_000_000);
+    expect([...(byTime?.x ?? [])]).toEqual([...(byTime?.x ?? [])].sort((a, b) => a - b));
+    expect(Math.min(...(byTime?.mean ?? []))).toBeGreaterThan(0);
+    expect(stopped.elapsedMs).toBeGreaterThan(0);
+    expect(stopped.elapsedMs).toBeLessThan(600_000);
+
+    await tesseraJson(jumping, ['resume', run.id, '--detach']);
+    const again = await untilRun(core, run.id, ({ steps }) => steps > count);
+    expect(again.elapsedMs).toBeGreaterThan(stopped.elapsedMs);
+    await tesseraJson(jumping, ['stop', run.id]);
+    // The one that was made last is the latest, though the clock says that it is older.
+    const { run: other } = await begin('second');
+    expect(other.createdAtMs).toBeLessThan(run.createdAtMs);
+    expect((await core.call('runs:show', { id: 'latest' })).run.name).toBe('second');
+    await tesseraJson(jumping, ['stop', 'latest']);
+    core.close();
+  });
+});
+
 describe('a disk without room for a checkpoint', { timeout: 120_000 }, () => {
   it('costs a run no more than that checkpoint; its end waits until it can be written', async () => {
     const small = workshop();
+    onTestFinished(() => small.close());
     // No file may grow beyond a few kilobytes; the limit of a program that runs can be lifted from outside.
     const limited = join(small.folder, 'engine');
     const body = `[ "$1" = train ] && [ -e ${small.folder}/full ] && ulimit -S -f 16; exec ${engineBinary()} "$@"`;
@@ -299,7 +352,6 @@ describe('a disk without room for a checkpoint', { timeout: 120_000 }, () => {
     await core.call('runs:command', { id: other.id, command: 'stop' });
     expect((await core.call('runs:show', { id: other.id })).run.status).toBe('failed');
     core.close();
-    await small.close();
   });
 });
 
