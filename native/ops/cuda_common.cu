@@ -17,36 +17,46 @@ namespace {
 
 constexpr int kReduceCols = 32, kReduceRows = 16;
 
-// A block sums 32 columns: warp w the rows w, w + 16, ..., then the 16 sums in order.
-__global__ void reduce_partials_kernel(float* out, const float* partial, i64 rows, i64 cols, i64 stride) {
+// A block sums 32 columns: warp w the rows w, w + 16, ..., then the 16 sums in order. The columns of all sums
+// are numbered through, each sum's rounded up to whole blocks.
+__global__ void reduce_partials_kernel(PartialSums all) {
   __shared__ float sums[kReduceRows][kReduceCols];
-  const i64 col = i64{blockIdx.x} * kReduceCols + threadIdx.x;
+  unsigned block = blockIdx.x;
+  PartialSum one = all[0];
+#pragma unroll
+  for (int i = 1; i < 3; ++i) {
+    const unsigned blocks = static_cast<unsigned>((one.cols + kReduceCols - 1) / kReduceCols);
+    if (block < blocks) break;
+    block -= blocks;
+    one = all[i];
+  }
+  const i64 col = i64{block} * kReduceCols + threadIdx.x;
   float sum = 0.0f;
-  if (col < cols) {
+  if (col < one.cols) {
 #pragma unroll 8
-    for (i64 row = threadIdx.y; row < rows; row += kReduceRows) sum += partial[row * stride + col];
+    for (i64 row = threadIdx.y; row < one.rows; row += kReduceRows)
+      sum += one.partial[row * one.stride + col];
   }
   sums[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
-  if (threadIdx.y != 0 || col >= cols) return;
+  if (threadIdx.y != 0 || col >= one.cols) return;
   float total = 0.0f;
 #pragma unroll
   for (int r = 0; r < kReduceRows; ++r) total += sums[r][threadIdx.x];
-  out[col] += total;
+  one.out[col] += total;
 }
 
 }  // namespace
 
-void launch_reduce_partials(float* out, const float* partial, i64 rows, i64 cols, i64 stride,
-                            cudaStream_t stream) {
-  const dim3 threads(kReduceCols, kReduceRows);
-  reduce_partials_kernel<<<ceil_div(cols, kReduceCols), threads, 0, stream>>>(out, partial, rows, cols,
-                                                                              stride);
+void launch_reduce_partials(const PartialSums& sums, cudaStream_t stream) {
+  unsigned blocks = 0;
+  for (const PartialSum& one : sums) blocks += ceil_div(one.cols, kReduceCols);
+  reduce_partials_kernel<<<blocks, dim3(kReduceCols, kReduceRows), 0, stream>>>(sums);
   check_launch("reduce_partials");
 }
 
 void launch_reduce_partials(float* out, const float* partial, i64 rows, i64 cols, cudaStream_t stream) {
-  launch_reduce_partials(out, partial, rows, cols, cols, stream);
+  launch_reduce_partials(PartialSums{{{out, partial, rows, cols, cols}, {}, {}}}, stream);
 }
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
+#include <array>
 #include <string>
 
 #include "core/error.h"
@@ -32,9 +33,14 @@ inline unsigned ceil_div(i64 a, i64 b) { return static_cast<unsigned>((a + b - 1
 // Sums that cross thread blocks: every block leaves a row of partials, then
 // out[c] += sum over r of partial[r * cols + c], r ascending in a fixed tree. cols may be any number.
 void launch_reduce_partials(float* out, const float* partial, i64 rows, i64 cols, cudaStream_t stream);
-// The same for a slice of the columns of partial [rows, stride].
-void launch_reduce_partials(float* out, const float* partial, i64 rows, i64 cols, i64 stride,
-                            cudaStream_t stream);
+// The same for three sums in one launch, each of a slice of the columns of partial [rows, stride].
+struct PartialSum {
+  float* out;
+  const float* partial;
+  i64 rows, cols, stride;
+};
+using PartialSums = std::array<PartialSum, 3>;
+void launch_reduce_partials(const PartialSums& sums, cudaStream_t stream);
 
 #ifdef __CUDACC__
 
