@@ -118,15 +118,25 @@ __device__ __forceinline__ void store_output(const Args& args, const Outputs& ou
   }
   __syncwarp();
   const int rows = min(16, chunk.count - first_row);
-  for (int row = 0; row < rows; ++row) {
-    const int token = chunk.begin + first_row + row;
-    float o[8], gate[8];
-    load8f(o, scratch + row * kHead + (lane ^ (row & 7)) * 8);
-    load8(gate, args.proj + args.gate_at(token, head) + 8 * lane);
-    if (out.o) store8(out.o + args.q_at(token, head) + 8 * lane, o);
+  constexpr int kAtOnce = 4;  // rows whose gates are on their way together
+#pragma unroll 1
+  for (int row0 = 0; row0 < rows; row0 += kAtOnce) {
+    float gate[kAtOnce][8];
 #pragma unroll
-    for (int i = 0; i < 8; ++i) o[i] *= sigmoid(gate[i]);
-    store8(out.y + args.q_at(token, head) + 8 * lane, o);
+    for (int i = 0; i < kAtOnce; ++i)
+      load8(gate[i],
+            args.proj + args.gate_at(chunk.begin + first_row + min(row0 + i, rows - 1), head) + 8 * lane);
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int row = row0 + i, token = chunk.begin + first_row + row;
+      if (row >= rows) break;
+      float o[8];
+      load8f(o, scratch + row * kHead + (lane ^ (row & 7)) * 8);
+      if (out.o) store8(out.o + args.q_at(token, head) + 8 * lane, o);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) o[j] *= sigmoid(gate[i][j]);
+      store8(out.y + args.q_at(token, head) + 8 * lane, o);
+    }
   }
 }
 
