@@ -4,8 +4,8 @@
 // that the matrix units work while the exponentials are taken. Warpgroup 2 loads: queries come in tiles of
 // 64, double-buffered. 209 KB of shared memory, one block an SM. Reference: attention_reference.cu; check:
 // tests/native/cuda.
-#include "ops/attention/attention_device.cuh"
 #include "ops/attention/attention_kernels.h"
+#include "ops/attention/attention_order.cuh"
 #include "ops/wgmma.cuh"
 
 namespace tessera::attention {
@@ -15,7 +15,7 @@ constexpr int kGroup = 128, kThreads = 3 * kGroup;
 constexpr int kBlock = 64;  // keys of a block, and queries of a tile
 constexpr int kBlockBytes = kBlock * kHead * 2;
 enum Barrier { kFull = 1, kEmpty = kFull + 2, kExchanged = kEmpty + 2 };  // two of each, by stage
-constexpr int kLoadRegisters = 72, kProductRegisters = 216;
+constexpr int kLoadRegisters = 88, kProductRegisters = 208;
 static_assert(kLoadRegisters + 2 * kProductRegisters <= 65536 / kGroup);
 
 // Shared memory, in bytes: K, V, two stages of {q, dO}, two buffers of P^T, two of {lse, delta}.
@@ -68,8 +68,8 @@ struct Work {
   Chunk chunk;
   int kv_head, end, tiles_a_head, num_tiles;
 
-  __device__ Work(const Args& args, unsigned char* shared)
-      : args(args), shared(shared), chunk(args.chunk[blockIdx.y]), kv_head(blockIdx.x) {
+  __device__ Work(const Args& args, unsigned char* shared, const Chunk& chunk)
+      : args(args), shared(shared), chunk(chunk), kv_head(blockIdx.x) {
     end = chunk.count == 0 ? 0 : args.cu[chunk.seq + 1];
     tiles_a_head = chunk.count == 0 ? 0 : (end - chunk.begin + kBlock - 1) / kBlock;
     num_tiles = tiles_a_head * args.group;
@@ -131,8 +131,8 @@ __device__ __forceinline__ void accumulate(const Work& work, int warp, int lane,
   const int q4 = lane % 4, key = 16 * warp + lane / 4;
   float x[8][4];
   const auto first_product = [&](int stage) {
-    const u32 mine = work.at(kForValues ? 0 : kBlockBytes),
-              theirs = kForValues ? work.queries(stage) : work.gradients(stage);
+    const u32 mine = opaque(work.at(kForValues ? 0 : kBlockBytes)),
+              theirs = opaque(kForValues ? work.queries(stage) : work.gradients(stage));
     wgmma_begin();
 #pragma unroll
     for (int ks = 0; ks < kHead / 16; ++ks)
@@ -206,7 +206,11 @@ __global__ void __launch_bounds__(kThreads, 1)
 #ifdef TESSERA_WGMMA
   extern __shared__ __align__(1024) unsigned char shared[];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = __shfl_sync(0xffffffffu, warp / 4, 0);
-  const Work work(args, shared);
+  // By the queries from the chunk on.
+  const auto work_of = [&](const Chunk& chunk) {
+    return (args.cu[chunk.seq + 1] - chunk.begin + kBlock - 1) / kBlock;
+  };
+  const Work work(args, shared, chunk_of_rank(args, blockIdx.y, reinterpret_cast<int*>(shared), work_of));
   if (group == 2) {
     fewer_registers<kLoadRegisters>();
     load_tiles(work, out, lse, threadIdx.x % kGroup);
