@@ -113,6 +113,15 @@ __device__ __forceinline__ void store_global16(void* dst, uint4 v) {
                : "memory");
 }
 
+// The same where `valid`, without a branch: so that what several of them write is ready before the first.
+__device__ __forceinline__ void store_global16_if(bool valid, void* dst, uint4 v) {
+  asm volatile(
+      "{ .reg .pred p; setp.ne.b32 p, %5, 0;\n"
+      "@p st.global.v4.u32 [%0], {%1,%2,%3,%4}; }" ::"l"(dst),
+      "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(static_cast<int>(valid))
+      : "memory");
+}
+
 // A barrier of `threads` threads of the block; id 1..15 (0 is __syncthreads).
 __device__ __forceinline__ void named_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");

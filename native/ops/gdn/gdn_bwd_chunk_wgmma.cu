@@ -56,7 +56,7 @@ struct Block {
   }
   __device__ int head() const { return blockIdx.x; }
   __device__ int chunk_index() const { return blockIdx.y; }
-  __device__ u32 at(int offset) const { return shared_address(shared) + offset; }
+  __device__ u32 at(int offset) const { return opaque(shared_address(shared)) + offset; }
   __device__ u32 panel(int offset) const {
     return at(offset) + group * kHalfTileBytes;
   }  // this group's columns
@@ -251,16 +251,16 @@ __device__ __forceinline__ void store_rows(const Block& block, int scratch, bf16
   }
   __syncwarp();
   const int row0 = block.row - block.lane / 4 + block.lane / 8, chunk8 = block.lane % 8;
+  const size_t stride = static_cast<size_t>(block.args.value_heads) * kHead;
+  bf16* to = out + (static_cast<size_t>(chunk.begin) + row0) * stride + block.head() * kHead +
+             64 * block.group + 8 * chunk8;
+  uint4 rows[4];
+#pragma unroll
+  for (int part = 0; part < 4; ++part) rows[part] = tile.load16(row0 + 4 * part, chunk8);
 #pragma unroll
   for (int part = 0; part < 4; ++part) {
-    const int row = row0 + 4 * part;
-    const uint4 v = tile.load16(row, chunk8);
-    if (row < chunk.count) {
-      store_global16(
-          out + ((static_cast<size_t>(chunk.begin) + row) * block.args.value_heads + block.head()) * kHead +
-              64 * block.group + 8 * chunk8,
-          v);
-    }
+    store_global16_if(row0 + 4 * part < chunk.count, to, rows[part]);
+    to += 4 * stride;
   }
 }
 
@@ -425,6 +425,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
   copy_async_wait<0>();
   block.meet();
+  block.forget();
   wgmma_fence(dq);
   wgmma_fence(dk);
   wgmma_begin();
@@ -441,6 +442,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   wgmma_wait<0>();
   wgmma_fence(dq);
   wgmma_fence(dk);
+  block.forget();
   float dot[2];
   row_dots(block, block.tile(kGrad), dq, dot);
   sums.decay[0] += dot[0];
@@ -460,6 +462,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   const float g_last = block.g()[kChunk - 1];
   scale_rows(written, fast_exp(g_last - block.g()[block.row]), fast_exp(g_last - block.g()[block.row + 8]));
   row_dots(block, block.tile(kK), written, sums.write);
+  block.forget();
 #pragma unroll
   for (int n = 0; n < 8; ++n)
 #pragma unroll

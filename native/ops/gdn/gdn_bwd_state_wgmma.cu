@@ -19,21 +19,25 @@ __device__ __forceinline__ void store_db(const Walk<true>& walk, const Tile<kHal
   uint4 rows[4];
   walk.turn_rows(rows, values, db);
   const int row0 = walk.lane / 2;
-  const size_t at = (static_cast<size_t>(chunk.begin) + row0) * walk.args.values +
-                    static_cast<size_t>(walk.head) * kHead + half * kHalf +
-                    8 * (2 * walk.warp + walk.lane % 2);
+  uint4 scaled[4];
 #pragma unroll
   for (int part = 0; part < 4; ++part) {
     const float b = beta[16 * part + row0];
-    uint4 v = rows[part];
-    v.x = scale_bf16(v.x, b, b);
-    v.y = scale_bf16(v.y, b, b);
-    v.z = scale_bf16(v.z, b, b);
-    v.w = scale_bf16(v.w, b, b);
-    if (16 * part + row0 < chunk.count) {
-      store_global16(out.db + at + 16 * part * walk.args.values, rows[part]);
-      store_global16(out.dv + at + 16 * part * walk.args.values, v);
-    }
+    const uint4 v = rows[part];
+    scaled[part] = make_uint4(scale_bf16(v.x, b, b), scale_bf16(v.y, b, b), scale_bf16(v.z, b, b),
+                              scale_bf16(v.w, b, b));
+  }
+  const size_t at = (static_cast<size_t>(chunk.begin) + row0) * walk.args.values +
+                    static_cast<size_t>(walk.head) * kHead + half * kHalf +
+                    8 * (2 * walk.warp + walk.lane % 2);
+  bf16 *db_to = out.db + at, *dv_to = out.dv + at;
+#pragma unroll
+  for (int part = 0; part < 4; ++part) {
+    const bool valid = 16 * part + row0 < chunk.count;
+    store_global16_if(valid, db_to, rows[part]);
+    store_global16_if(valid, dv_to, scaled[part]);
+    db_to += 16 * walk.args.values;
+    dv_to += 16 * walk.args.values;
   }
 }
 

@@ -105,7 +105,8 @@ __device__ __forceinline__ void run_chain(const Walk<false>& walk, int half, bf1
                8 * (2 * walk.warp + lane % 2);
 #pragma unroll
     for (int part = 0; part < 4; ++part) {
-      if (16 * part + lane / 2 < chunk.count) store_global16(to + 16 * part * walk.args.values, rows[part]);
+      store_global16_if(16 * part + lane / 2 < chunk.count, to, rows[part]);
+      to += 16 * walk.args.values;
     }
     wgmma_wait<0>();
     wgmma_fence(s);
