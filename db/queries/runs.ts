@@ -136,12 +136,20 @@ export const summaryColumns = [
   ...(['strategy', 'peakLr', 'dataset', 'model', 'fill'] as const),
 ];
 
-/** The whole list, newest first, without reading one recipe. `where` narrows it, see `main/core/runs/search/`. */
-export const listSql = (where = '1') =>
-  `SELECT ${summaryColumns.join(', ')} FROM runs WHERE kind = 'train' AND (${where}) ORDER BY createdAtMs DESC`;
+/** The whole list, newest first, without reading one recipe. */
+export const listSql = `SELECT ${summaryColumns.join(', ')} FROM runs WHERE kind = 'train' ORDER BY createdAtMs DESC, id`;
+/** Of it the runs of a JSON array of ids, in any order. */
+export const listOfSql = `SELECT ${summaryColumns.join(', ')} FROM runs
+  WHERE id IN (SELECT value FROM json_each(?)) AND +kind = 'train'`;
+/** The ids of what `where` holds of, in the order of the list; see `main/core/runs/search/`. */
+export const listIdsSql = (where: string) =>
+  `SELECT id FROM runs WHERE kind = 'train' AND (${where}) ORDER BY createdAtMs DESC, id`;
 const tagsSql = 'SELECT runId, json_group_array(tag) FROM runTags GROUP BY runId';
+const tagsOfSql = `SELECT runId, json_group_array(tag) FROM runTags
+  WHERE runId IN (SELECT value FROM json_each(?)) GROUP BY runId`;
 
-type Cell = string | number | null;
+/** A row of the list: cells as `summaryColumns` names them, then the tags, a JSON array. */
+export type ListRow = (string | number | null)[];
 
 /** Everything that is read and written of runs, apart from their series (`series.ts`). */
 export function runQueries(db: Db) {
@@ -161,16 +169,43 @@ export function runQueries(db: Db) {
   return {
     insert: (run: NewRun) => void insert.run(run),
     get: (id: string) => get.get(id) as RunListRow | undefined,
-    /** A row's cells as `summaryColumns` names them, and its tags. Ten thousand rows as objects would take twice as long. */
-    list: (where = '1', parameters: unknown[] = []): Cell[][] => {
-      const rows = db
-        .prepare(listSql(where))
-        .raw()
-        .all(...parameters) as Cell[][];
-      const tags = new Map(db.prepare(tagsSql).raw().all() as [string, string][]);
+    /**
+     * The whole list, newest first, or in any order those of it that are named. Ten thousand rows as objects would take
+     * twice as long.
+     */
+    list: (ids?: string[]): ListRow[] => {
+      const read = (all: string, some: string): unknown[] =>
+        ids === undefined ? db.prepare(all).raw().all() : db.prepare(some).raw().all(JSON.stringify(ids));
+      const tags = new Map(read(tagsSql, tagsOfSql) as [string, string][]);
+      const rows = read(listSql, listOfSql) as ListRow[];
       for (const row of rows) row.push(tags.get(String(row[0])) ?? '[]');
       return rows;
     },
+    listIds: (where: string, parameters: unknown[]) =>
+      db
+        .prepare(listIdsSql(where))
+        .pluck()
+        .all(...parameters) as string[],
+    /** Tells of every run that this connection changes from now on, its tags included. */
+    watch: (onChange: (id: string) => void) => {
+      db.function('runChanged', (id: unknown) => {
+        onChange(String(id));
+        return null;
+      });
+      const trigger = (name: string, event: string, id: string) =>
+        `CREATE TEMP TRIGGER ${name} AFTER ${event} BEGIN SELECT runChanged(${id}); END;`;
+      db.exec(
+        [
+          trigger('runListInserted', 'INSERT ON main.runs', 'new.id'),
+          trigger('runListUpdated', 'UPDATE ON main.runs', 'new.id'),
+          trigger('runListDeleted', 'DELETE ON main.runs', 'old.id'),
+          trigger('runListTagged', 'INSERT ON main.runTags', 'new.runId'),
+          trigger('runListUntagged', 'DELETE ON main.runTags', 'old.runId'),
+        ].join('\n'),
+      );
+    },
+    /** Another number after every change that another connection has committed. */
+    dataVersion: () => db.pragma('data_version', { simple: true }) as number,
     find: (name: string) =>
       db
         .prepare(

@@ -149,7 +149,16 @@ async function main(): Promise<void> {
     process.stdout.write(
       `${String(numRuns)} runs, ${String(numCurves)} curves of ${String(numPoints)} steps, ${(size / 2 ** 20).toFixed(0)} MiB, ${perSecond.toFixed(0)} steps/s written\n`,
     );
+    startedMs = performance.now();
+    await client.call('runs:list', {});
+    const firstMs = performance.now() - startedMs;
+    process.stdout.write(`${'list all, the first time'.padEnd(48)} ${firstMs.toFixed(1).padStart(8)} ms\n`);
     await row('list all', 100, () => client.call('runs:list', {}));
+    let numChanges = 0;
+    await row('list all, a run changed meanwhile', 100, async () => {
+      await client.call('runs:note', { id: 'bench-00007', text: `note ${String((numChanges += 1))}` });
+      await client.call('runs:list', {});
+    });
     for (const search of [
       'lr<1e-5 strategy:bfd',
       'tag:sweep-4',

@@ -169,7 +169,7 @@ describe('series', () => {
   });
 
   it('reads through indexes', () => {
-    assertIndexed(db, listSql());
+    assertIndexed(db, listSql);
     assertIndexed(
       db,
       'SELECT step, loss FROM runSteps WHERE runId = ? AND step BETWEEN ? AND ? ORDER BY step',

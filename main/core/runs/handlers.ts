@@ -6,7 +6,6 @@ import { compareRuns, explainSpeed } from './compare.ts';
 import { describe, summarise } from './describe.ts';
 import { exportRun } from './exportRun.ts';
 import { generate } from './generate.ts';
-import { packList } from './packList.ts';
 import { readProfile } from './profile/readProfile.ts';
 import { chromeTrace } from './profile/trace.ts';
 import { reportRuns } from './report/report.ts';
@@ -46,7 +45,7 @@ export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
     'runs:create': async ({ recipe, ...rest }, call) => {
       return { run: summary(await runs.create({ recipe: withBundled(recipe), ...rest }, call)) };
     },
-    'runs:list': (options) => ({ runs: packList(runs.list(options)) }),
+    'runs:list': (options) => ({ runs: runs.list(options) }),
     'runs:search-fields': () => ({ fields: searchFieldNames() }),
     'runs:searches': () => ({ searches: notes.savedSearches().map(({ name, query }) => ({ name, query })) }),
     'runs:save-search': ({ name, query }) => {

@@ -1,4 +1,4 @@
-import { summaryColumns } from '../../../db/queries/runs.ts';
+import { summaryColumns, type ListRow } from '../../../db/queries/runs.ts';
 import {
   flagColumn,
   numberColumn,
@@ -9,14 +9,12 @@ import {
 } from '../../contract/rows.ts';
 import { summaryFields } from '../../contract/runs.ts';
 
-type Cell = string | number | null;
-
 const places = new Map<string, number>([...summaryColumns, 'tags'].map((name, place) => [name, place]));
 const placeOf = (name: string) => places.get(name) ?? -1;
 const readList = (list: string) => JSON.parse(list) as string[];
 
 /** The rows of a list (`summaryColumns`, then the tags) as the columns that travel. */
-export function packList(rows: Cell[][]): PackedRows {
+export function packList(rows: ListRow[]): PackedRows {
   const columns = summaryFields.map(({ name, kind }): PackedColumn => {
     if (name === 'archived') return flagColumn(name, rows, placeOf('archivedAtMs'));
     const place = placeOf(name);

@@ -12,6 +12,7 @@ import type { CostModel } from '../../contract/cost.ts';
 import type { CallContext } from '../../contract/channel.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import type { Recipe } from '../../contract/recipe.ts';
+import type { PackedRows } from '../../contract/rows.ts';
 import {
   runPlan,
   type CheckpointChoice,
@@ -34,6 +35,7 @@ import { planRun, type PlannedRun, type PlanOptions } from './planRun.ts';
 import { judge } from './preflight.ts';
 import { ProofDesk, type Proofs } from './proofs.ts';
 import { checkRecipe, hashRecipe } from './recipe.ts';
+import { RunList } from './runList.ts';
 import { openRunData, readSource } from './runData.ts';
 import { gpuTotals } from '../telemetry/readTelemetry.ts';
 import { writeRunFolder } from './runFolder.ts';
@@ -74,6 +76,7 @@ export class Runs {
   readonly accounts: AccountQueries;
   readonly notes: NoteQueries;
   readonly supervisor: RunSupervisor;
+  private readonly runList: RunList;
   private readonly context: CoreContext;
   private readonly datasets: Datasets;
   readonly calibrations: CalibrationDesk;
@@ -89,6 +92,7 @@ export class Runs {
     this.accounts = accountQueries(context.db);
     this.notes = noteQueries(context.db);
     this.calibrations = new CalibrationDesk(calibrationQueries(context.db));
+    this.runList = new RunList(this.queries);
     prepareSearch(context.db);
     this.supervisor = new RunSupervisor({
       notes: this.notes,
@@ -215,15 +219,11 @@ export class Runs {
   }
 
   /** The list, or what a search finds of it, newest first. @throws {TesseraError} `badSearch` */
-  list(options: { search?: string | undefined; archived: boolean; deleted: boolean }) {
+  list(options: { search?: string | undefined; archived: boolean; deleted: boolean }): PackedRows {
     const { search = '', archived, deleted } = options;
-    const { sql, parameters } = compileSearch(search, this.queries.hasField);
-    const shelf = deleted
-      ? 'deletedAtMs IS NOT NULL'
-      : archived
-        ? 'deletedAtMs IS NULL'
-        : 'deletedAtMs IS NULL AND archivedAtMs IS NULL';
-    return this.queries.list(`${shelf} AND ${sql}`, parameters);
+    const shelf = deleted ? 'deleted' : archived ? 'archived' : 'all';
+    if (search.trim() === '') return this.runList.all(shelf);
+    return this.runList.find(shelf, compileSearch(search, this.queries.hasField));
   }
 
   /**

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { assertIndexed, openDatabase, queryPlan, type Db } from '../../../../db/connection.ts';
 import { noteQueries } from '../../../../db/queries/runNotes.ts';
-import { listSql, runQueries } from '../../../../db/queries/runs.ts';
+import { listIdsSql, listOfSql, listSql, runQueries } from '../../../../db/queries/runs.ts';
 import { compileSearch, prepareSearch } from '../../../../main/core/runs/search/compile.ts';
 
 let db: Db;
@@ -51,10 +51,7 @@ afterEach(() => {
 
 function find(query: string): string[] {
   const { sql, parameters } = compileSearch(query, runQueries(db).hasField, nowMs);
-  return runQueries(db)
-    .list(sql, parameters)
-    .map(([id]) => String(id))
-    .sort();
+  return runQueries(db).listIds(sql, parameters).sort();
 }
 
 describe('searching the history', () => {
@@ -136,14 +133,15 @@ describe('searching the history', () => {
   it('reads recipe fields by index, and the list without reading a recipe', () => {
     const plan = (query: string) => {
       const { sql, parameters } = compileSearch(query);
-      return queryPlan(db, listSql(sql), parameters).join('\n');
+      return queryPlan(db, listIdsSql(sql), parameters).join('\n');
     };
-    expect(plan('')).toMatch(/runs USING COVERING INDEX runsSummary/);
+    expect(queryPlan(db, listSql).join('\n')).toMatch(/runs USING COVERING INDEX runsSummary/);
+    expect(queryPlan(db, listOfSql, ['[]'])[0]).toMatch(/SEARCH runs USING INDEX .*\(id=\?\)/);
     expect(plan('lr<1e-4')).toMatch(/runFieldsByNumber \(leaf=\? AND number<\?\)/);
     expect(plan('strategy:bfd')).toMatch(/runFieldsByValue \(leaf=\?/);
     for (const query of ['lr<1e-4', 'strategy:bfd', 'tag:baseline', 'spike'])
       expect(plan(query)).not.toMatch(/SCAN runs(?! USING COVERING)/);
     const { sql, parameters } = compileSearch('lr<1e-4');
-    assertIndexed(db, listSql(sql), parameters);
+    assertIndexed(db, listIdsSql(sql), parameters);
   });
 });
