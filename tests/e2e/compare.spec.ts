@@ -41,10 +41,11 @@ test('two runs side by side: the waterfall adds up, the profile is drawn, the re
   await expect(why).toContainText('packed');
   await expect.poll(() => inked(page, '.cmp-wf .cv')).toBeGreaterThan(0.02);
   // The table beside the chart adds up to the difference that its head names.
-  const head = (await why.locator('.h .u').innerText()).replaceAll(',', '');
+  const plain = (text: string) => text.replaceAll(',', '').replaceAll('−', '-');
+  const head = plain(await why.locator('.h .u').innerText());
   const [from, to] = [...head.matchAll(/[\d.]+/g)].map(([number]) => Number(number));
   const sums = await why.locator('tbody tr td:nth-child(2)').allInnerTexts();
-  const total = sums.reduce((sum, text) => sum + Number(text.replaceAll(',', '')), 0);
+  const total = sums.reduce((sum, text) => sum + Number(plain(text)), 0);
   expect(Math.abs(total - ((to ?? 0) - (from ?? 0)))).toBeLessThan(0.1 * sums.length + 0.1);
   await expect(page.locator('.cmp-table')).toContainText('packing.strategy');
 
@@ -135,7 +136,13 @@ async function openOffline(app: ElectronApplication, home: string, html: string)
       await window.loadFile(path);
     }, file),
   ]);
-  if (process.env.TESSERA_REPORT_PICTURE !== undefined)
-    await page.screenshot({ path: process.env.TESSERA_REPORT_PICTURE, fullPage: true });
+  const pictures = process.env.TESSERA_REPORT_PICTURES;
+  if (pictures !== undefined) {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      const path = join(pictures, `report-${String(html.length)}-${colorScheme}.png`);
+      await page.screenshot({ path, fullPage: true });
+    }
+  }
   return page;
 }
