@@ -15,8 +15,8 @@ export interface AppContext {
   home: string;
   settings: Settings;
   coreState: Value<CoreState>;
-  /** True once a page has asked for something. */
-  hasPage: Value<boolean>;
+  /** True once a page can be used: painted, and free for a click. */
+  isPageUsable: Value<boolean>;
   /** This process's own link to the core, while there is one. */
   core: Value<CoreClient | undefined>;
   /** Asks for the core again after it was lost. */
@@ -48,7 +48,7 @@ export function createAppContext(): AppContext {
     home,
     settings: openSettings(join(home, 'window.json')),
     coreState: createValue<CoreState>({ kind: 'starting' }),
-    hasPage: createValue(false),
+    isPageUsable: createValue(false),
     restartCore: () => undefined,
     core: createValue<CoreClient | undefined>(undefined),
     incomingFiles: createTopic<string[]>(),

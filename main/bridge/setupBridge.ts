@@ -25,7 +25,6 @@ export function setupBridge(context: AppContext): void {
     const frame = clientFrame.safeParse(raw);
     if (!frame.success) return;
     relayOf(event.sender).fromPage(frame.data);
-    context.hasPage.set(true);
   });
 
   function relayOf(page: WebContents): Relay {

@@ -48,7 +48,7 @@ export function setupCore(context: AppContext): void {
     void start();
   };
   const limit = new Promise((resolve) => setTimeout(resolve, pageLimitMs));
-  void Promise.race([nextValue(context.hasPage, Boolean), limit]).then(start);
+  void Promise.race([nextValue(context.isPageUsable, Boolean), limit]).then(start);
 }
 
 // Loaded when first needed: the core's whole contract has no part in opening the window.

@@ -54,6 +54,7 @@ export function createHostHandlers(context: AppContext, page: WebContents): Hand
     'host:page-usable': ({ marks }) => {
       for (const [name, atMs] of Object.entries(marks)) markStart(name, atMs);
       markStart('usable, told');
+      context.isPageUsable.set(true);
       return {};
     },
     'host:core-state': (_args, emit, signal) => whileOpen(signal, () => context.coreState.watch(emit)),
