@@ -8,6 +8,9 @@ const ways: Record<string, string> = {
   runPaused: 'Resume it first, with the button at the top.',
 };
 
+/** A reason without what only a command line has: `(in Columns, or --column text=NAME)`. */
+export const withoutOptions = (text: string) => text.replaceAll(/,? or (?:with )?--[^)]*(?=\))/g, '');
+
 /** Anything thrown, as the window says it. */
 export function errorInWindow(error: unknown): ErrorBody {
   const body = toErrorBody(error);

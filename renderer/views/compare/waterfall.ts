@@ -82,9 +82,18 @@ export function waterfallTable(why: WhyFaster): ChartTable {
   };
 }
 
-/** From the first run's time per real token, part by part, to the second's. */
-export function waterfallOption(why: WhyFaster, fromColor: string, toColor: string): ChartOption {
+/** Names of bars nearer than this stand slanted: side by side they would run into one another. */
+const leastUprightPx = 68;
+
+/** From the first run's time per real token, part by part, to the second's, on so many pixels. */
+export function waterfallOption(
+  why: WhyFaster,
+  fromColor: string,
+  toColor: string,
+  widthPx: number,
+): ChartOption {
   const bars = waterfallBars(why);
+  const isSlanted = widthPx / (bars.length + 2) < leastUprightPx;
   const digits = why.fromUsPerToken >= 100 ? 1 : why.fromUsPerToken >= 10 ? 2 : 3;
   const label = { color: token('tx-3'), fontSize: 11, fontFamily: token('font-ui') };
   let at = why.fromUsPerToken;
@@ -99,14 +108,14 @@ export function waterfallOption(why: WhyFaster, fromColor: string, toColor: stri
       low: Math.min(...(spans[i] ?? [0, 0])),
       high: Math.max(...(spans[i] ?? [0, 0])),
       color,
-      text: `${us > 0 ? '+' : us < 0 ? '−' : ''}${decimal(Math.abs(us), digits)}`,
+      text: signed(us, digits),
     })),
     { low: 0, high: why.toUsPerToken, color: toColor, text: decimal(why.toUsPerToken, digits) },
   ];
   const joints = [why.fromUsPerToken, ...spans.map(([, to]) => to)];
   return {
     animation: false,
-    grid: { left: 56, right: 16, top: 28, bottom: 44 },
+    grid: { left: 56, right: 16, top: 28, bottom: isSlanted ? 72 : 44 },
     tooltip: {
       trigger: 'item',
       backgroundColor: token('pop'),
@@ -122,10 +131,9 @@ export function waterfallOption(why: WhyFaster, fromColor: string, toColor: stri
       axisLabel: {
         ...label,
         interval: 0,
-        width: 84,
-        overflow: 'break',
-        lineHeight: 13,
-        formatter: barLabel,
+        ...(isSlanted
+          ? { rotate: 35, width: 104, overflow: 'truncate' as const }
+          : { width: 84, overflow: 'break' as const, lineHeight: 13, formatter: barLabel }),
       },
     },
     yAxis: {
@@ -187,6 +195,12 @@ export function waterfallOption(why: WhyFaster, fromColor: string, toColor: stri
   };
 }
 
+/** What rounds to nothing has no sign. */
+function signed(us: number, digits: number): string {
+  const text = decimal(us, digits);
+  return us > 0 && /[1-9]/.test(text) ? `+${text}` : text;
+}
+
 /** Long operation names break at their underscores; a long word that has none is cut, and told whole when pointed at. */
 function barLabel(name: string): string {
   if (name.length <= 14) return name;
@@ -212,5 +226,5 @@ function tip(why: WhyFaster, bar: Bar | undefined, index: number, digits: number
   const gap = why.toUsPerToken - why.fromUsPerToken;
   const share = gap === 0 ? '' : ` · ${decimal((bar.us / gap) * 100, 1)} % of the gap`;
   const of = bar.of.length > 1 ? `<br>${bar.of.slice(0, 12).map(text).join('<br>')}` : '';
-  return `${text(bar.name)}<br><b>${bar.us > 0 ? '+' : ''}${decimal(bar.us, digits)} µs</b>${share}${of}`;
+  return `${text(bar.name)}<br><b>${signed(bar.us, digits)} µs</b>${share}${of}`;
 }

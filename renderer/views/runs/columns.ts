@@ -17,19 +17,19 @@ const lastPart = (path: string | undefined) => path?.split(/[\\/]/).at(-1) ?? '�
 const startOf = (run: RunSummary) => run.startedAtMs ?? run.createdAtMs;
 
 export const runColumns: RunColumn[] = [
-  { key: 'name', label: 'Run', width: 'minmax(160px, 1.6fr)', order: (run) => run.name.toLowerCase() },
-  { key: 'status', label: 'State', width: '88px', order: (run) => run.status },
+  { key: 'name', label: 'Run', width: 'minmax(104px, 1.6fr)', order: (run) => run.name.toLowerCase() },
+  { key: 'status', label: 'State', width: 'minmax(76px, 88px)', order: (run) => run.status },
   {
     key: 'dataset',
     label: 'Data',
-    width: 'minmax(72px, 0.7fr)',
+    width: 'minmax(56px, 0.7fr)',
     text: (run) => lastPart(run.dataset),
     order: (run) => lastPart(run.dataset),
   },
   {
     key: 'model',
     label: 'Model',
-    width: 'minmax(72px, 0.7fr)',
+    width: 'minmax(56px, 0.7fr)',
     text: (run) => lastPart(run.model),
     order: (run) => lastPart(run.model),
   },
@@ -43,7 +43,7 @@ export const runColumns: RunColumn[] = [
   {
     key: 'strategy',
     label: 'Strategy',
-    width: '72px',
+    width: 'minmax(56px, 72px)',
     text: (run) => run.strategy ?? '–',
     order: (run) => run.strategy,
   },
@@ -55,8 +55,8 @@ export const runColumns: RunColumn[] = [
     text: (run) => (run.peakLr === undefined ? '–' : scientific(run.peakLr)),
     order: (run) => run.peakLr,
   },
-  { key: 'steps', label: 'Steps', width: '104px', isRight: true, order: (run) => run.steps },
-  { key: 'curve', label: 'Loss', width: '88px' },
+  { key: 'steps', label: 'Steps', width: 'minmax(84px, 104px)', isRight: true, order: (run) => run.steps },
+  { key: 'curve', label: 'Loss', width: 'minmax(72px, 88px)' },
   {
     key: 'lastLoss',
     label: 'Last',
@@ -100,7 +100,7 @@ export const runColumns: RunColumn[] = [
   {
     key: 'took',
     label: 'Took',
-    width: '88px',
+    width: 'minmax(68px, 88px)',
     isRight: true,
     text: (run) => (run.elapsedMs > 0 ? duration(run.elapsedMs) : '–'),
     order: (run) => run.elapsedMs,
@@ -108,12 +108,12 @@ export const runColumns: RunColumn[] = [
   {
     key: 'started',
     label: 'Started',
-    width: '80px',
+    width: 'minmax(68px, 80px)',
     isRight: true,
     text: (run, nowMs) => ago(startOf(run), nowMs),
     order: startOf,
   },
-  { key: 'tags', label: 'Tags', width: 'minmax(80px, 1fr)' },
+  { key: 'tags', label: 'Tags', width: 'minmax(32px, 1fr)' },
 ];
 
 export const defaultColumns = [
