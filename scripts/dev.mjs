@@ -4,10 +4,12 @@ import { join } from 'node:path';
 import { runNode, runProgram } from './run.mjs';
 import { electronProgram } from './setup/electron.mjs';
 import { setUp } from './setup/index.mjs';
-import { node24, root } from './setup/paths.mjs';
+import { forgetStamp, node24, root } from './setup/paths.mjs';
 import { electronEnvironment } from './startApp.mjs';
 
 await setUp(['engine', 'electron']);
+// What this builds into out/ is for development: the next start or package builds it anew.
+forgetStamp('app');
 const args = [
   join(root, 'node_modules/electron-vite/bin/electron-vite.js'),
   'dev',

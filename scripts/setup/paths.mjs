@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -21,6 +21,10 @@ export function writeStamp(name, fingerprint) {
   const file = join(stateDir, `${name}.stamp`);
   writeFileSync(`${file}.${process.pid}`, fingerprint);
   renameSync(`${file}.${process.pid}`, file);
+}
+
+export function forgetStamp(name) {
+  rmSync(join(stateDir, `${name}.stamp`), { force: true });
 }
 
 /** The Node 24 that runs everything but set-up: the one from the packages, else this one where it is new enough. */

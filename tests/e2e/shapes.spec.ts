@@ -12,6 +12,7 @@ const routes = [
   '/compare',
   '/machine',
   '/machine/ladder',
+  '/settings',
 ];
 
 /** Controls that stick out of the window, or whose text is cut by their own box without being shortened on purpose. */
@@ -37,17 +38,71 @@ async function misfits(page: Page): Promise<string[]> {
   });
 }
 
-test('every view fits the smallest window', async ({ open }) => {
+/** Shown, and with all that it asks the core for. */
+async function visit(page: Page, route: string): Promise<void> {
+  await show(page, route);
+  await expect(page.locator('main').getByRole('heading').first()).toBeVisible();
+  await expect(page.locator('main .waiting')).toHaveCount(0);
+  await page.evaluate(
+    () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))),
+  );
+}
+
+/** Elements that would take time to change. */
+async function moving(page: Page): Promise<string[]> {
+  return page.evaluate(() =>
+    [...document.querySelectorAll('*')].flatMap((element) => {
+      const { transitionDuration, animationName } = getComputedStyle(element);
+      const isStill = animationName === 'none' && !/[1-9]/.test(transitionDuration);
+      return isStill ? [] : [`${element.tagName} ${element.className.toString()} ${transitionDuration}`];
+    }),
+  );
+}
+
+/** Goes through a view with the tab key; names each stop that cannot be seen, or does not show that it has the focus. */
+async function tabThrough(page: Page, stops: number): Promise<string[]> {
+  await page.locator('nav.rail a').first().focus();
+  const found: string[] = [];
+  for (let i = 0; i < stops; i += 1) {
+    await page.keyboard.press('Tab');
+    const fault = await page.evaluate(() => {
+      const element = document.activeElement as HTMLElement;
+      if (element === document.body) return undefined;
+      const { left, right, top, bottom, width, height } = element.getBoundingClientRect();
+      const name = `${element.tagName} ${element.ariaLabel ?? element.textContent.trim().slice(0, 30)}`;
+      if (width === 0 || height === 0 || !element.checkVisibility()) return `${name} is not shown`;
+      if (right <= 0 || bottom <= 0 || left >= innerWidth || top >= innerHeight)
+        return `${name} is out of sight`;
+      const isMarked = (one: Element | null) => {
+        const { outlineStyle, boxShadow } = getComputedStyle(one ?? document.body);
+        return outlineStyle !== 'none' || boxShadow !== 'none';
+      };
+      // A field's frame, or the grid's row that the arrows move, shows it in the element's place.
+      const row = element.querySelector('.on, .cursor, [aria-selected="true"]');
+      const isSeen = isMarked(element) || isMarked(element.parentElement) || (row !== null && isMarked(row));
+      const isFramed = element.matches('input, textarea') && element.closest(':focus-within') !== null;
+      return isSeen || isFramed ? undefined : `${name} does not show the focus`;
+    });
+    if (fault !== undefined && !found.includes(fault)) found.push(fault);
+  }
+  return found;
+}
+
+test('every view fits the smallest window, is walked by the tab key and moves nothing for who asks for no motion', async ({
+  open,
+}) => {
   const { app, page } = await open();
   await untilReady(page);
   await app.evaluate(({ BrowserWindow }) => {
     BrowserWindow.getAllWindows()[0]!.setBounds({ x: 0, y: 0, width: 1100, height: 700 });
   });
   await expect.poll(() => page.evaluate(() => innerWidth)).toBe(1100);
+  await page.emulateMedia({ reducedMotion: 'reduce' });
   for (const route of routes) {
-    await show(page, route);
-    await page.waitForTimeout(700);
+    await visit(page, route);
     expect(await misfits(page), route).toEqual([]);
+    expect(await tabThrough(page, 30), route).toEqual([]);
+    expect(await moving(page), route).toEqual([]);
   }
 });
 
@@ -62,8 +117,7 @@ test('at 200 % every view can be read and reached', async ({ open }) => {
   expect(await app.evaluate(({ screen }) => screen.getPrimaryDisplay().scaleFactor)).toBe(2);
   await expect.poll(() => page.evaluate(() => innerWidth)).toBeGreaterThanOrEqual(1099);
   for (const route of routes) {
-    await show(page, route);
-    await page.waitForTimeout(700);
+    await visit(page, route);
     expect(await misfits(page), route).toEqual([]);
   }
 });
