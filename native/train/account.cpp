@@ -5,7 +5,7 @@
 namespace tessera {
 namespace {
 
-constexpr const char* kBad = "damaged_checkpoint";
+constexpr const char* kDamagedAccount = "damaged_checkpoint";
 
 Json work_json(const Work& w) {
   return {
@@ -14,9 +14,13 @@ Json work_json(const Work& w) {
 }
 
 Work read_work(const Json& json, const std::string& where) {
-  const auto count = [&](const char* key) { return require_field<i64>(json, key, where, kBad); };
-  return {count("steps"),     count("realTokens"), count("supervisedTokens"),
-          count("positions"), count("headRows"),   require_field<double>(json, "milliseconds", where, kBad)};
+  const auto count = [&](const char* key) { return require_field<i64>(json, key, where, kDamagedAccount); };
+  return {count("steps"),
+          count("realTokens"),
+          count("supervisedTokens"),
+          count("positions"),
+          count("headRows"),
+          require_field<double>(json, "milliseconds", where, kDamagedAccount)};
 }
 
 Json row_json(const ProfiledBackend::Row& r) {
@@ -78,21 +82,25 @@ Json Account::to_json(i64 from_step) const {
 }
 
 void Account::restore(const Json& json, const std::string& where) {
-  const auto field = [&](const char* key) { return require_field<Json>(json, key, where, kBad); };
+  const auto field = [&](const char* key) { return require_field<Json>(json, key, where, kDamagedAccount); };
   total_ = read_work(field("total"), where);
   cold_ = read_work(field("cold"), where);
-  parts_ = require_field<std::map<std::string, double>>(json, "parts", where, kBad);
+  parts_ = require_field<std::map<std::string, double>>(json, "parts", where, kDamagedAccount);
   const Json sample = field("sample");
   const bool sampled = sample.contains("spanMs");
   sample_ = sampled ? read_work(sample, where) : Work{};
-  span_ms_ = sampled ? require_field<double>(sample, "spanMs", where, kBad) : 0;
+  span_ms_ = sampled ? require_field<double>(sample, "spanMs", where, kDamagedAccount) : 0;
   operations_.clear();
   for (const Json& row : field("operations")) {
-    const auto text = [&](const char* key) { return require_field<std::string>(row, key, where, kBad); };
-    const auto number = [&](const char* key) { return require_field<double>(row, key, where, kBad); };
+    const auto text = [&](const char* key) {
+      return require_field<std::string>(row, key, where, kDamagedAccount);
+    };
+    const auto number = [&](const char* key) {
+      return require_field<double>(row, key, where, kDamagedAccount);
+    };
     add_operations({{text("operation"), text("phase"), text("where") == "layers",
-                     require_field<i64>(row, "calls", where, kBad), number("totalMs"), number("flops"),
-                     number("bytes")}});
+                     require_field<i64>(row, "calls", where, kDamagedAccount), number("totalMs"),
+                     number("flops"), number("bytes")}});
   }
 }
 

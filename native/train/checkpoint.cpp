@@ -11,7 +11,7 @@ namespace tessera {
 namespace {
 
 constexpr const char* kPrefix = "checkpoint-";
-constexpr const char* kBad = "damaged_checkpoint";
+constexpr const char* kDamaged = "damaged_checkpoint";
 
 Field exact_field(const Parameters& parameters, const TensorEntry& t) {
   return t.bucket == Bucket::big && parameters.has_master() ? Field::master : Field::weight;
@@ -216,7 +216,7 @@ void prune_checkpoints(const fs::path& run, i64 keep, const std::vector<fs::path
 void check_manifest(const fs::path& checkpoint) {
   const fs::path path = checkpoint / "manifest.json";
   const auto refuse = [&](const std::string& why) {
-    throw EngineError(kBad, checkpoint.string() + ": " + why, "Resume from an earlier checkpoint.");
+    throw EngineError(kDamaged, checkpoint.string() + ": " + why, "Resume from an earlier checkpoint.");
   };
   Json manifest;
   try {
@@ -224,14 +224,14 @@ void check_manifest(const fs::path& checkpoint) {
   } catch (const EngineError& error) {
     refuse(error.what());
   }
-  for (const Json& file : require_field<Json>(manifest, "files", path.string(), kBad)) {
-    const auto name = require_field<std::string>(file, "name", path.string(), kBad);
+  for (const Json& file : require_field<Json>(manifest, "files", path.string(), kDamaged)) {
+    const auto name = require_field<std::string>(file, "name", path.string(), kDamaged);
     std::error_code error;
     const auto size = fs::file_size(checkpoint / name, error);
     if (error) refuse(name + " is missing");
-    if (size != require_field<std::uintmax_t>(file, "size", path.string(), kBad))
+    if (size != require_field<std::uintmax_t>(file, "size", path.string(), kDamaged))
       refuse(name + " has " + std::to_string(size) + " bytes, not those of the manifest");
-    if (file_checksum(checkpoint / name) != require_field<std::string>(file, "xxh3", path.string(), kBad))
+    if (file_checksum(checkpoint / name) != require_field<std::string>(file, "xxh3", path.string(), kDamaged))
       refuse(name + " differs from its checksum");
   }
 }
@@ -257,29 +257,29 @@ fs::path choose_checkpoint(const fs::path& wanted, std::string* warning) {
       if (first_problem.empty()) first_problem = error.what();
     }
   }
-  throw EngineError(kBad, first_problem + ", and no earlier checkpoint is whole", "Start the run again.");
+  throw EngineError(kDamaged, first_problem + ", and no earlier checkpoint is whole", "Start the run again.");
 }
 
 RunState read_state(const fs::path& checkpoint) {
   const fs::path path = checkpoint / "state.json";
   const std::string where = path.string();
-  const Json json = read_json(path), totals = require_field<Json>(json, "totals", where, kBad);
-  const auto total = [&](const char* key) { return require_field<i64>(totals, key, where, kBad); };
-  RunState s{.step = require_field<i64>(json, "step", where, kBad),
-             .next_bin = require_field<i64>(json, "nextBin", where, kBad),
-             .seed = require_field<i64>(json, "seed", where, kBad),
-             .recipe = require_field<Json>(json, "recipe", where, kBad),
-             .data = require_field<Json>(json, "data", where, kBad),
+  const Json json = read_json(path), totals = require_field<Json>(json, "totals", where, kDamaged);
+  const auto total = [&](const char* key) { return require_field<i64>(totals, key, where, kDamaged); };
+  RunState s{.step = require_field<i64>(json, "step", where, kDamaged),
+             .next_bin = require_field<i64>(json, "nextBin", where, kDamaged),
+             .seed = require_field<i64>(json, "seed", where, kDamaged),
+             .recipe = require_field<Json>(json, "recipe", where, kDamaged),
+             .data = require_field<Json>(json, "data", where, kDamaged),
              .supervised_tokens = total("supervisedTokens"),
              .real_tokens = total("realTokens"),
              .positions = total("positions"),
-             .milliseconds = require_field<double>(totals, "milliseconds", where, kBad),
+             .milliseconds = require_field<double>(totals, "milliseconds", where, kDamaged),
              .best_eval = std::nullopt,
              .recent = Json::array(),
-             .account = optional_field<Json>(json, "account", nullptr, where, kBad)};
+             .account = optional_field<Json>(json, "account", nullptr, where, kDamaged)};
   if (json.contains("bestEval")) {
-    s.best_eval = require_field<double>(json, "bestEval", where, kBad);
-    s.best_step = optional_field<i64>(json, "bestStep", 0, where, kBad);
+    s.best_eval = require_field<double>(json, "bestEval", where, kDamaged);
+    s.best_step = optional_field<i64>(json, "bestStep", 0, where, kDamaged);
   }
   return s;
 }
