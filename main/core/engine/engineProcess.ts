@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { TesseraError } from '../../contract/errors.ts';
 import type { Log } from '../log.ts';
 import { engineBinary } from './binary.ts';
+import { protocolMismatch, shapeMismatch } from './mismatch.ts';
 import { nextEngineState, type EngineSignal, type EngineState } from './engineState.ts';
 import { onLines } from './lines.ts';
 import { engineEvent, protocolVersion, type EngineCommand, type EngineEvent } from './protocol.ts';
@@ -118,12 +119,16 @@ export class EngineProcess {
   private receive(line: string): void {
     if (line.trim() === '') return;
     const event = parseEvent(line);
+    if (event instanceof TesseraError) {
+      this.refuse(event);
+      return;
+    }
     if (event === undefined) {
       this.keepLog(`(stdout) ${line.slice(0, 500)}`);
       return;
     }
     if (event.event === 'hello') {
-      if (event.protocol !== protocolVersion) this.refuse(event.protocol);
+      if (event.protocol !== protocolVersion) this.refuse(protocolMismatch(event.protocol, protocolVersion));
       this.signal({ kind: 'hello' });
     } else if (event.event === 'step') {
       this.signal({ kind: 'step', step: event.step });
@@ -135,12 +140,9 @@ export class EngineProcess {
     this.options.onEvent(event);
   }
 
-  private refuse(theirs: number): void {
-    this.failure = {
-      code: 'engineProtocol',
-      message: `the engine speaks protocol ${theirs}, this program ${protocolVersion}`,
-      hint: 'Build or install both from the same version.',
-    };
+  private refuse(error: TesseraError): void {
+    const { code, message, hint } = error;
+    this.failure = { code, message, ...(hint !== undefined && { hint }) };
     this.kill();
   }
 
@@ -160,23 +162,30 @@ export class EngineProcess {
   }
 }
 
-function parseEvent(line: string): EngineEvent | undefined {
+/** Undefined for what is no event that this program knows; an error for one that it knows in another shape. */
+function parseEvent(line: string): EngineEvent | TesseraError | undefined {
+  let value: unknown;
   try {
-    const parsed = engineEvent.safeParse(JSON.parse(line));
-    return parsed.success ? parsed.data : undefined;
+    value = JSON.parse(line);
   } catch {
     return undefined;
   }
+  const parsed = engineEvent.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const { event } = (value ?? {}) as { event?: unknown };
+  const isKnown = engineEvent.options.some(({ shape }) => shape.event.value === event);
+  return isKnown ? shapeMismatch(`event '${String(event)}'`, parsed.error) : undefined;
 }
 
-/**
- * Runs the native program to its end and returns the one JSON value that it prints. `maySayNo`: a report that ends
- * with exit code 1 (a check that did not hold) is an answer, not a failure.
- */
-export async function runEngine(
-  args: string[],
-  options: { input?: string; signal?: AbortSignal; maySayNo?: boolean } = {},
-): Promise<unknown> {
+export interface RunEngineOptions {
+  input?: string;
+  signal?: AbortSignal;
+  /** A report that ends with exit code 1 (a check that did not hold) is an answer, not a failure. */
+  maySayNo?: boolean;
+}
+
+/** Runs the native program to its end and returns the one JSON value that it prints; `askEngine` checks its shape too. */
+export async function runEngine(args: string[], options: RunEngineOptions = {}): Promise<unknown> {
   const child = spawn(engineBinary(), [...args, '--json'], {
     ...(options.signal && { signal: options.signal }),
   });

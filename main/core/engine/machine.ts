@@ -1,11 +1,16 @@
 import { z } from 'zod';
-import { runEngine } from './engineProcess.ts';
+import { askEngine } from './askEngine.ts';
+import { protocolMismatch } from './mismatch.ts';
+import { protocolVersion } from './protocol.ts';
 
 const kernel = z.looseObject({
+  layerKind: z.string().default(''),
   operation: z.string(),
+  forward: z.string().default(''),
+  backward: z.string().default(''),
+  tier: z.string().default(''),
   reason: z.string().default(''),
   slow: z.boolean().default(false),
-  device: z.string().optional(),
 });
 
 const device = z.looseObject({
@@ -28,9 +33,11 @@ const hello = z.looseObject({
 });
 export type Machine = z.infer<typeof hello>;
 
-/** What the engine finds on this machine. @throws {TesseraError} `noEngine`, or what the engine says */
+/** What the engine finds on this machine. @throws {TesseraError} `noEngine`, `engineProtocol`, or what the engine says */
 export async function readMachine(): Promise<Machine> {
-  return hello.parse(await runEngine(['hello']));
+  const machine = await askEngine(hello, ['hello']);
+  if (machine.protocol !== protocolVersion) throw protocolMismatch(machine.protocol, protocolVersion);
+  return machine;
 }
 
 /** `auto` becomes the first GPU, else the CPU. */

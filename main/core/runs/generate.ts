@@ -9,7 +9,7 @@ import type { CheckpointChoice } from '../../contract/runs.ts';
 import { chooseTemplate, readModelFolder, type ModelFolder } from '../datasets/modelFolder.ts';
 import { compileTemplate } from '../datasets/template/template.ts';
 import { fromJs } from '../datasets/template/values.ts';
-import { runEngine } from '../engine/engineProcess.ts';
+import { askEngine } from '../engine/askEngine.ts';
 import { chooseCheckpoint } from './checkpoints.ts';
 import type { Runs } from './runs.ts';
 
@@ -43,8 +43,11 @@ export async function generate(
     ...['--seed', String(request.seed)],
     ...(stop.length > 0 ? ['--stop', stop.join(',')] : []),
   ];
-  const answer = await runEngine(args, { input: JSON.stringify({ ids: encoding.getIds() }), signal });
-  const { ids } = z.looseObject({ ids: z.array(z.int()) }).parse(answer);
+  const answer = z.looseObject({ ids: z.array(z.int()) });
+  const { ids } = await askEngine(answer, args, {
+    input: JSON.stringify({ ids: encoding.getIds() }),
+    signal,
+  });
   const spoken = ids.filter((id) => !stop.includes(id));
   return { text: await tokenizer.decode(spoken, true) };
 }

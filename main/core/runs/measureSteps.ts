@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { runEngine } from '../engine/engineProcess.ts';
+import { askEngine } from '../engine/askEngine.ts';
 import { engineArguments, type RunInputs } from './engineArguments.ts';
 
 const answer = z.looseObject({
@@ -29,5 +29,5 @@ export async function measureSteps(
   signal: AbortSignal,
 ): Promise<StepMeasurement> {
   const limits = ['--measure', String(seconds), '--passes', String(passes)];
-  return answer.parse(await runEngine([...engineArguments(inputs), ...limits], { signal }));
+  return askEngine(answer, [...engineArguments(inputs), ...limits], { signal });
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { runEngine } from '../engine/engineProcess.ts';
+import { askEngine } from '../engine/askEngine.ts';
 import { engineArguments, type RunInputs } from './engineArguments.ts';
 
 const forecast = z.looseObject({
@@ -17,5 +17,5 @@ export type EngineForecast = z.infer<typeof forecast>;
 /** The engine's own plan of a run. Nothing is allocated or trained. */
 export async function forecastRun(inputs: RunInputs, signal?: AbortSignal): Promise<EngineForecast> {
   const args = [...engineArguments(inputs), '--forecast'];
-  return forecast.parse(await runEngine(args, { ...(signal && { signal }) }));
+  return askEngine(forecast, args, { ...(signal && { signal }) });
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { isolationProof, numericsTest } from '../../contract/runs.ts';
 import { engineBinary } from '../engine/binary.ts';
-import { runEngine } from '../engine/engineProcess.ts';
+import { askEngine } from '../engine/askEngine.ts';
 import { runFiles } from './runFolder.ts';
 
 const proofs = z.object({ isolation: isolationProof, numerics: numericsTest });
@@ -40,7 +40,7 @@ export class ProofDesk {
     if (found !== undefined) return found;
     const args = ['verify', '--isolation', '--numerics', '--model', model, '--cache', cache];
     args.push('--plan', runFiles(folder).plan, '--device', device, '--policy', recompute);
-    const answer = proofs.parse(await runEngine(args, { signal, maySayNo: true }));
+    const answer = await askEngine(proofs, args, { signal, maySayNo: true });
     if (this.known.size >= mostKnown) this.known.clear();
     this.known.set(key, answer);
     return answer;

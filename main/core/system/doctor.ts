@@ -6,7 +6,7 @@ import { numericsTest } from '../../contract/runs.ts';
 import type { DoctorReport } from '../../contract/system.ts';
 import { bundled } from '../bundled.ts';
 import { engineBinary } from '../engine/binary.ts';
-import { runEngine } from '../engine/engineProcess.ts';
+import { askEngine } from '../engine/askEngine.ts';
 import { readMachine, type Machine } from '../engine/machine.ts';
 import type { Home } from '../home.ts';
 
@@ -87,7 +87,7 @@ const measured = z.object({ numerics: numericsTest, roof: roof.optional() });
 export async function measureDevice(device: string, signal: AbortSignal): Promise<z.infer<typeof measured>> {
   const { model } = bundled();
   const args = ['verify', '--numerics', '--roof', '--accept-slow', '--model', model, '--device', device];
-  return measured.parse(await runEngine(args, { signal, maySayNo: true }));
+  return askEngine(measured, args, { signal, maySayNo: true });
 }
 
 /** Linux counts caches as used; what a program can get is MemAvailable. */

@@ -1,8 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { EngineProcess } from '../../../main/core/engine/engineProcess.ts';
 import { openHome } from '../../../main/core/home.ts';
+import { forecastRun } from '../../../main/core/runs/memory.ts';
 import { examine } from '../../../main/core/system/doctor.ts';
 
 let folder: string;
@@ -35,5 +37,51 @@ describe('doctor', { timeout: 60_000 }, () => {
     expect(problem?.message).toContain('no-such-engine');
     expect(report.gpus).toEqual([]);
     expect(report.disk.totalBytes).toBeGreaterThan(0);
+  });
+});
+
+/** A program in the engine's place that was built from other sources: all that it says is `lines`. */
+function otherEngine(...lines: object[]): void {
+  const path = join(folder, 'other-engine');
+  const said = lines.map((line) => `echo '${JSON.stringify(line)}'`).join('\n');
+  writeFileSync(path, `#!/bin/sh\n${said}\n`);
+  chmodSync(path, 0o755);
+  process.env.TESSERA_ENGINE = path;
+}
+
+describe('an engine built from other sources is named, with the way out', () => {
+  const hello = { event: 'hello', version: '9.9.9', devices: [], kernels: [] };
+
+  it('by its protocol', async () => {
+    otherEngine({ ...hello, protocol: 7 });
+    const { problems } = await examine(openHome(folder));
+    const problem = problems.find(({ code }) => code === 'engineProtocol');
+    expect(problem?.message).toMatch(/other-engine speaks protocol 7, this program 1/);
+    expect(problem?.hint).toMatch(/TESSERA_ENGINE/);
+  });
+
+  it('by the shape of an answer, not as raw JSON', async () => {
+    otherEngine({ version: '9.9.9', memory: { total: 1 }, recompute: 'P0' });
+    const asked = forecastRun({ folder, model: folder, cache: folder });
+    await expect(asked).rejects.toMatchObject({
+      code: 'engineMismatch',
+      message: expect.stringMatching(/version 9\.9\.9.*answer to 'train' fixedShapes is missing/) as string,
+      hint: expect.stringContaining('TESSERA_ENGINE') as string,
+    });
+  });
+
+  it('by an event that it says otherwise: none is lost unseen', async () => {
+    otherEngine({ ...hello, protocol: 1 }, { event: 'brandNew' }, { event: 'checkpoint', path: 'x' });
+    const events: string[] = [];
+    const engine = new EngineProcess({
+      ...{ name: 'other', args: [], log: () => undefined },
+      onEvent: ({ event }) => events.push(event),
+    });
+    const { error } = await engine.exited;
+    expect(events).toEqual(['hello']);
+    expect(error).toMatchObject({
+      code: 'engineMismatch',
+      message: expect.stringContaining('step is missing') as string,
+    });
   });
 });
