@@ -14,6 +14,7 @@ import {
   sortBy,
   uniqueBy,
 } from './operators.ts';
+import { pprint } from './pprint.ts';
 import { jsonIndent, toJson, toStr } from './print.ts';
 import { STRING_FILTERS } from './stringFilters.ts';
 import { lower, reverse } from './stringMethods.ts';
@@ -406,6 +407,7 @@ const FILTERS = new Map<string, Filter>([
   withArguments('min', ['case_sensitive', 'attribute'], extreme('<')),
   ['reject', selection(false, false)],
   ['rejectattr', selection(false, true)],
+  withArguments('pprint', [], pprint),
   withArguments('reverse', [], reversed),
   withArguments('round', ['precision', 'method'], round),
   withArguments('safe', [], (value) => asMarkup(toStr(value))),

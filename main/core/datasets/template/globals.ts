@@ -111,6 +111,12 @@ function builtins(): Scope {
   define('namespace', (args, kwargs) => new Namespace(dict(args, kwargs)), 'type');
   define('cycler', (args) => new Cycler(args), 'type');
   define('joiner', joiner, 'type');
+  define('lipsum', () => {
+    throw new TemplateError(
+      'ValueError',
+      'lipsum() prints other text on every run: no dataset can be made of it',
+    );
+  });
   define('raise_exception', (args, kwargs) => {
     const [message] = bind('raise_exception', ['message'], 1, args, kwargs);
     throw new TemplateError('TemplateError', textOf(toStr(message ?? null)));

@@ -97,6 +97,31 @@ export class Trace {
   }
 }
 
+/** The messages with other words wherever the assistant says any. */
+export function withOtherSpeech(messages: Value): Value {
+  if (!Array.isArray(messages)) return messages;
+  return messages.map((message) => {
+    if (!(message instanceof Dict) || !isAssistantRole(roleOf(message))) return message;
+    return Dict.of(
+      [...message.entries()].map(([key, value]) => {
+        const kind = (isStr(key) ? FIELD_KINDS.get(textOf(key)) : undefined) ?? KIND.field;
+        return [key, kind === KIND.role || kind === KIND.field ? value : lengthened(value)] as const;
+      }),
+    );
+  });
+}
+
+function lengthened(value: Value): Value {
+  if (isStr(value)) return textOf(value) === '' ? value : `~${textOf(value)}~`;
+  if (Array.isArray(value)) return value.map(lengthened);
+  if (!(value instanceof Dict)) return value;
+  return Dict.of(
+    [...value.entries()].map(
+      ([key, item]) => [key, key === 'type' || key === 'id' ? item : lengthened(item)] as const,
+    ),
+  );
+}
+
 export function roleOf(message: Dict): string {
   const role = message.get('role') ?? message.get('from') ?? '';
   return isStr(role) ? textOf(role) : '';

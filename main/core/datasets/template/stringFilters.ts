@@ -5,6 +5,7 @@ import type { Filter } from './filters.ts';
 import { toFloat } from './values.ts';
 import { binary, failUndefined, isNumber, iterate, length } from './operators.ts';
 import { toRepr, toStr } from './print.ts';
+import { PYTHON_SPACE } from './lexer.ts';
 import { capitalize, lower, pad, replace, splitLines, strip, upper } from './stringMethods.ts';
 import {
   StrBuilder,
@@ -168,17 +169,22 @@ function isBlank(chunk: string | undefined): boolean {
 function takeLine(chunks: string[], options: WrapOptions): string[] {
   const taken: string[] = [];
   let used = 0;
-  for (let next = chunks[0]; next !== undefined && used + next.length <= options.width; next = chunks[0]) {
+  for (
+    let next = chunks[0];
+    next !== undefined && used + lengthInPoints(next) <= options.width;
+    next = chunks[0]
+  ) {
     taken.push(next);
-    used += next.length;
+    used += lengthInPoints(next);
     chunks.shift();
   }
   const next = chunks[0];
-  if (next === undefined || next.length <= options.width) return taken;
+  if (next === undefined || lengthInPoints(next) <= options.width) return taken;
   if (options.breaksLong) {
     const room = options.width < 1 ? 1 : options.width - used;
-    const hyphen = options.onHyphens ? next.slice(0, room).lastIndexOf('-') : -1;
-    const end = hyphen > 0 && /[^-]/.test(next.slice(0, hyphen)) ? hyphen + 1 : room;
+    const roomUnits = pointOffsets(next)?.[room] ?? room;
+    const hyphen = options.onHyphens ? next.slice(0, roomUnits).lastIndexOf('-') : -1;
+    const end = hyphen > 0 && /[^-]/.test(next.slice(0, hyphen)) ? hyphen + 1 : roomUnits;
     taken.push(next.slice(0, end));
     chunks[0] = next.slice(end);
   } else if (taken.length === 0) {
@@ -211,11 +217,13 @@ function urlencode(value: Value): Value {
   );
 }
 
+const SPACES = new RegExp(`[${PYTHON_SPACE}]+`);
+
 function striptags(value: Str): Str {
   const text = textOf(value)
     .replace(/<!--[\s\S]*?-->/g, '')
     .replace(/<[\s\S]*?>/g, '')
-    .split(/\s+/)
+    .split(SPACES)
     .filter(Boolean)
     .join(' ');
   return text.replace(

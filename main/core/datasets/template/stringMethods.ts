@@ -21,6 +21,7 @@ import {
   textOf,
 } from './taggedString.ts';
 import type { Str } from './taggedString.ts';
+import { CJK_NUMBERS, OTHER_DIGITS, caseFold, isFinalSigma, titleCase } from './unicodeCase.ts';
 import { Dict, Tuple, isInt, typeName } from './values.ts';
 import type { Kwargs, Value } from './values.ts';
 
@@ -201,11 +202,6 @@ export function capitalize(self: Str): Str {
   return concat(head, lower(sliceUnits(self, end, text.length), text));
 }
 
-function titleCase(text: string): string {
-  const up = text.toUpperCase();
-  return up.length > text.length && !text.includes('\u0149') ? up.charAt(0) + up.slice(1).toLowerCase() : up;
-}
-
 export function upper(self: Str): Str {
   return mapRuns(self, (text) => text.toUpperCase());
 }
@@ -220,20 +216,26 @@ export function lower(self: Str, whole = textOf(self)): Str {
 }
 
 const CASED = /\p{Cased}/u;
+const TITLE = /\p{Lt}/u;
 
 function title(self: Str): Str {
   const builder = new StrBuilder();
   let isInWord = false;
+  let at = 0;
   for (const point of points(self)) {
-    builder.add(mapRuns(point, (c) => (isInWord ? c.toLowerCase() : titleCase(c))));
+    const isFinal = isInWord && textOf(point) === 'Σ' && isFinalSigma(textOf(self), at);
+    builder.add(mapRuns(point, (c) => (isFinal ? 'ς' : isInWord ? c.toLowerCase() : titleCase(c))));
     isInWord = CASED.test(textOf(point));
+    at += textOf(point).length;
   }
   return builder.build(isMarkup(self));
 }
 
 function swapCase(self: Str): Str {
   return mapRuns(self, (text) =>
-    Array.from(text, (c) => (c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase())).join(''),
+    Array.from(text, (c) =>
+      TITLE.test(c) ? c : c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase(),
+    ).join(''),
   );
 }
 
@@ -384,18 +386,18 @@ const every =
 
 /** At least one cased character, and all of them upper (or lower). */
 export function isUpper(text: string): boolean {
-  return /\p{Lu}/u.test(text) && !/[\p{Ll}\p{Lt}]/u.test(text);
+  return /\p{Uppercase}/u.test(text) && !/[\p{Lowercase}\p{Lt}]/u.test(text);
 }
 
 export function isLower(text: string): boolean {
-  return /\p{Lowercase}/u.test(text) && !/[\p{Lu}\p{Lt}]/u.test(text);
+  return /\p{Lowercase}/u.test(text) && !/[\p{Uppercase}\p{Lt}]/u.test(text);
 }
 
 function isTitle(text: string): boolean {
   let isInWord = false;
   let hasCased = false;
   for (const char of text) {
-    const isUp = /[\p{Lu}\p{Lt}]/u.test(char);
+    const isUp = /[\p{Uppercase}\p{Lt}]/u.test(char);
     const isDown = /\p{Lowercase}/u.test(char);
     if ((isUp && isInWord) || (isDown && !isInWord)) return false;
     isInWord = isUp || isDown;
@@ -454,10 +456,7 @@ export const STR_METHODS = new Map<string, StrMethod>([
   ['join', (self, args) => join(self, args[0] ?? null)],
   ['upper', (self) => upper(self)],
   ['lower', (self) => lower(self)],
-  [
-    'casefold',
-    (self) => mapRuns(self, (text) => text.replaceAll('ß', 'ss').toLowerCase().replaceAll('ς', 'σ')),
-  ],
+  ['casefold', (self) => mapRuns(self, caseFold)],
   ['title', (self) => title(self)],
   ['capitalize', (self) => capitalize(self)],
   ['swapcase', (self) => swapCase(self)],
@@ -478,14 +477,14 @@ export const STR_METHODS = new Map<string, StrMethod>([
       );
     },
   ],
-  ['isdigit', every(/^[\p{Nd}²³¹⁰⁴-⁹₀-₉①-⑨]+$/u)],
+  ['isdigit', every(new RegExp(`^[\\p{Nd}${OTHER_DIGITS}]+$`, 'u'))],
   ['isdecimal', every(/^\p{Nd}+$/u)],
-  ['isnumeric', every(/^\p{N}+$/u)],
+  ['isnumeric', every(new RegExp(`^[\\p{N}${CJK_NUMBERS}]+$`, 'u'))],
   ['isalpha', every(/^\p{L}+$/u)],
   ['isalnum', every(/^[\p{L}\p{N}]+$/u)],
   ['isspace', every(new RegExp(`^[${PYTHON_SPACE}]+$`))],
   ['isascii', every(/^[\u0000-\u007f]*$/)],
-  ['isidentifier', every(/^[\p{ID_Start}_]\p{ID_Continue}*$/u)],
+  ['isidentifier', every(/^[\p{XID_Start}_]\p{XID_Continue}*$/u)],
   ['isprintable', every(/^(?:[^\p{C}\p{Z}]| )*$/u)],
   ['isupper', (self) => isUpper(textOf(self))],
   ['islower', (self) => isLower(textOf(self))],

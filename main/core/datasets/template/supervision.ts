@@ -52,6 +52,8 @@ export interface Supervised {
 export interface RenderFacts {
   readonly eosToken: Value | undefined;
   readonly promptText: () => string | null;
+  /** Whether no word of the assistant's messages is in the text, however they read. */
+  readonly saysNothing: () => boolean;
 }
 
 interface Piece {
@@ -150,7 +152,8 @@ class Supervisor {
 
   #refuseIfUntraceable(turns: Piece[][]): void {
     if (turns.length > 0 || this.#text === '') return;
-    if (this.#trace.turns.some((turn) => turn.isExplicit && isAssistantRole(turn.role))) {
+    const hasAnswer = this.#trace.turns.some((turn) => turn.isExplicit && isAssistantRole(turn.role));
+    if (hasAnswer && !this.#facts.saysNothing()) {
       throw new TemplateError(
         'UntraceableError',
         'no character of an assistant message can be followed into the text that this template prints: ' +

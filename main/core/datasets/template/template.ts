@@ -4,7 +4,7 @@
  */
 import { TemplateError } from './errors.ts';
 import { globalScope } from './globals.ts';
-import { Trace } from './origins.ts';
+import { Trace, withOtherSpeech } from './origins.ts';
 import { parseTemplate } from './parser.ts';
 import { Runtime, Scope } from './runtime.ts';
 import { compileBody } from './statementCompiler.ts';
@@ -55,7 +55,19 @@ export class Template {
     return superviseRender(traced, trace, options, {
       eosToken: context['eos_token'],
       promptText: () => this.#promptText(),
+      saysNothing: () => this.#saysNothing(context, text, now),
     });
+  }
+
+  /** Whether the text would be the same if the assistant had said something else: then there is nothing to follow. */
+  #saysNothing(context: Context, text: string, now: Date): boolean {
+    const { messages = null } = context;
+    try {
+      return this.render({ ...context, messages: withOtherSpeech(messages) }, now) === text;
+    } catch (error) {
+      if (error instanceof TemplateError) return false;
+      throw error;
+    }
   }
 
   #run(context: Context, now: Date, trace: Trace | undefined): Str {

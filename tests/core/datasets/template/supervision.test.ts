@@ -237,8 +237,11 @@ describe('what a message cannot do', () => {
   });
 
   it('is refused where the answer cannot be followed', () => {
-    const template = `{{ messages|length }} messages`;
+    const template = `{{ messages|map(attribute='content')|map('length')|join(' ') }}`;
     expect(() => supervise(template, CHAT)).toThrow(/generation/);
-    expect(learned(supervise(template, CHAT, { turns: 'all' }))).toEqual(['4 messages']);
+    const all = supervise(template, CHAT, { turns: 'all' });
+    expect(learned(all)).toEqual([all.text]);
+    // What says nothing of the assistant needs no following.
+    expect(learned(supervise('{{ messages|length }} messages', CHAT))).toEqual([]);
   });
 });
