@@ -1,7 +1,8 @@
 /**
- * Peak memory of importing a large JSON Lines file: `importLarge.ts [--gib 5] [--line-mib 600]`. The file holds chats and,
- * in its middle, one line of the given size; both are made in the system's temporary folder and removed. Exit code 1
- * where the peak is 1.5 GB or more, or where a row is lost.
+ * Peak memory of importing a large JSON Lines file: `importLarge.ts [--gib 5] [--line-mib 600] [--answer 620]`. The
+ * file holds chats, no two the same, with answers of about the given length, and in its middle one line of the given
+ * size; all is made in the system's temporary folder and removed. Exit code 1 where the peak is 1.5 GB or more, or
+ * where a row is lost.
  */
 import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
@@ -14,7 +15,11 @@ import { hashFile } from '../../main/core/datasets/readers/source.ts';
 import { makeWords, Sentences } from './sentences.ts';
 
 const { values } = parseArgs({
-  options: { gib: { type: 'string', default: '5' }, 'line-mib': { type: 'string', default: '600' } },
+  options: {
+    gib: { type: 'string', default: '5' },
+    'line-mib': { type: 'string', default: '600' },
+    answer: { type: 'string', default: '620' },
+  },
 });
 const targetBytes = Number(values.gib) * 2 ** 30;
 const limitMb = 1500;
@@ -23,21 +28,29 @@ const path = join(folder, 'large.jsonl');
 
 let numRows = 0;
 const sentences = new Sentences(1, makeWords(1, 6000));
-/** A block of chats, written again and again: what is read is as long, and made quickly. */
-const block = Buffer.from(
-  Array.from({ length: 4000 }, () => {
-    const messages = [
-      { role: 'user', content: sentences.text(60 + sentences.logNormal(120, 0.7)) },
-      { role: 'assistant', content: sentences.text(80 + sentences.logNormal(620, 0.7)) },
-    ];
-    return `${JSON.stringify({ messages })}\n`;
-  }).join(''),
-);
+const numberWidth = 10;
+const rowsOfBlock = 4000;
+/** Chats that are written again and again, each time with other numbers: no two rows are the same. */
+const rows = Array.from({ length: rowsOfBlock }, () => {
+  const messages = [
+    {
+      role: 'user',
+      content: `${'#'.repeat(numberWidth)} ${sentences.text(60 + sentences.logNormal(120, 0.7))}`,
+    },
+    { role: 'assistant', content: sentences.text(80 + sentences.logNormal(Number(values.answer), 0.7)) },
+  ];
+  return Buffer.from(`${JSON.stringify({ messages })}\n`);
+});
+const block = Buffer.concat(rows);
+const numberAt: number[] = [];
+for (let at = 0, i = 0; i < rowsOfBlock; at += rows[i]?.length ?? 0, i++)
+  numberAt.push(at + (rows[i]?.indexOf('#') ?? 0));
+
 const file = openSync(path, 'w');
 const writeBlocks = (upTo: number) => {
   for (let written = statSync(path).size; written < upTo; written += block.length) {
+    for (const at of numberAt) block.write(String(numRows++).padStart(numberWidth, '0'), at, 'latin1');
     writeSync(file, block);
-    numRows += 4000;
   }
 };
 writeBlocks(targetBytes / 2);
