@@ -157,7 +157,7 @@ function table(plans: PackResult[]): string {
   if (plans.some(({ forecast }) => forecast)) head.push('forecast');
   const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => (row[i] ?? '').length)));
   const lines = [head, ...rows].map((row) => row.map((cell, i) => cell.padStart(widths[i] ?? 0)).join('  '));
-  return [...lines, ...plans.slice(0, 1).map(losses), ...plans.map(meaning)].join('\n');
+  return [...lines, ...plans.slice(0, 1).map(losses), ...meanings(plans)].join('\n');
 }
 
 function forecastCell({ seconds, errorSeconds }: Forecast): string {
@@ -174,6 +174,11 @@ function losses({ examples, tokens, dropped, truncated }: PackResult): string {
   ].join('\n');
 }
 
-function meaning({ strategy, budget, orderBias }: PackResult): string {
-  return `${strategy}, ${budget}: ${orderBias.meaning}`;
+/** A sentence a strategy; where it differs by budget, one a budget. */
+function meanings(plans: PackResult[]): string[] {
+  const alike = Map.groupBy(plans, ({ strategy, orderBias }) => `${strategy} ${orderBias.meaning}`);
+  return [...alike.values()].map((group) => {
+    const [{ strategy, orderBias }] = group as [PackResult];
+    return `${strategy}, ${group.map(({ budget }) => budget).join(', ')}: ${orderBias.meaning}`;
+  });
 }

@@ -23,7 +23,8 @@ export interface PackingOptions {
  * Which part of which example stands where. Placement p is `length[p]` tokens of example `example[p]` from its token
  * `start[p]`; bin b holds placements `binOffsets[b] … binOffsets[b + 1]`. A step takes the next
  * `ranks × gradAccumulation` bins, rank r of them those whose number leaves r when divided by `ranks`; only the last
- * step may have fewer, and then equally many on each rank.
+ * step may have fewer, and then equally many on each rank unless no bin of the last epoch could be cut in two: every
+ * rank takes every step, those without a bin in it add nothing to it.
  */
 export interface Plan extends Losses, Required<Omit<PackingOptions, 'overlong'>> {
   /** Examples given, dropped ones included; placements count pieces over all epochs. */
@@ -110,7 +111,10 @@ function nothingLeft({ dropped }: Losses, budget: number): TesseraError {
   );
 }
 
-/** The last epoch with some bins cut in two, so that the bins of all epochs divide evenly among the ranks. */
+/**
+ * The last epoch with some bins cut in two, so that the bins of all epochs divide evenly among the ranks; bins of one
+ * example stay as they are.
+ */
 function fillRanks(packed: Bins[], ranks: number): Bins {
   const last = packed.at(-1) as Bins;
   const total = packed.reduce((sum, { offsets }) => sum + offsets.length - 1, 0);
@@ -121,14 +125,16 @@ function fillRanks(packed: Bins[], ranks: number): Bins {
       if (sizeOf(offsets, bin) > sizeOf(offsets, widest)) widest = bin;
     }
     const size = sizeOf(offsets, widest);
-    if (size < 2) {
-      throw new TesseraError(
-        'tooManyRanks',
-        `${total} bins of one example each cannot be shared evenly by ${ranks} ranks`,
-        'Use fewer devices, more examples, or another number of epochs.',
-      );
-    }
+    if (size < 2) break;
     offsets.splice(widest + 1, 0, (offsets[widest] as number) + (size >> 1));
+  }
+  const bins = total + offsets.length - last.offsets.length;
+  if (bins < ranks) {
+    throw new TesseraError(
+      'tooManyRanks',
+      `${bins} bins cannot be shared by ${ranks} ranks: some would never have work`,
+      'Use fewer devices, more examples, or more epochs.',
+    );
   }
   return { order: last.order, offsets: Int32Array.from(offsets) };
 }
