@@ -38,7 +38,7 @@ export async function firstRun(shell: Shell, core: CoreClient, recipe: Recipe): 
 
   heading(note, 'Preflight');
   const preflight = await core.call('runs:preflight', { recipe }, call);
-  note(preflightText(preflight));
+  note(preflightText({ ...preflight, kernels: [] }));
   const stop = preflight.items.find(({ status }) => status === 'stop');
   if (stop !== undefined) throw new TesseraError('preflightStop', `${stop.name}: ${stop.message}`, stop.hint);
 

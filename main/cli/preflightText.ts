@@ -1,9 +1,10 @@
 import type { Preflight } from '../contract/runs.ts';
+import { textTable } from './runText.ts';
 
 const marks = { pass: '✓', warn: '!', stop: '✗' } as const;
 
 /** The checklist, with the way out under what is not right. */
-export function preflightText({ items, memory }: Preflight): string {
+export function preflightText({ items, memory, kernels = [] }: Preflight): string {
   const lines = items.flatMap(({ name, status, message, hint }) => [
     `${marks[status]} ${name.padEnd(11)} ${message}`,
     ...(hint === undefined || status === 'pass' ? [] : [`  ${''.padEnd(11)} ${hint}`]),
@@ -14,5 +15,19 @@ export function preflightText({ items, memory }: Preflight): string {
       `  ${'memory of'.padEnd(11)} ${parts.map(([name, bytes]) => `${name} ${(bytes / 2 ** 20).toFixed(0)} MiB`).join(', ')}`,
     );
   }
+  if (kernels.length > 0) lines.push('', kernelTable(kernels));
   return lines.join('\n');
+}
+
+/** Layer kind × operation: which kernel, of which tier, and why; `!` marks what is not the fast one. */
+function kernelTable(kernels: NonNullable<Preflight['kernels']>): string {
+  const rows = kernels.map(({ layerKind, operation, forward, backward, tier, reason, slow }) => [
+    slow ? '!' : '',
+    layerKind,
+    operation,
+    forward === backward || backward === '' ? forward : `${forward}, ${backward}`,
+    tier,
+    reason,
+  ]);
+  return textTable(['', 'layer', 'operation', 'kernel', 'tier', 'why'], rows);
 }

@@ -137,6 +137,18 @@ export const numericsTest = z.object({
   seconds: z.number(),
 });
 
+/** Which kernel serves an operation of a kind of layer, and why this one. */
+export const kernelRow = z.object({
+  layerKind: z.string(),
+  operation: z.string(),
+  forward: z.string(),
+  backward: z.string(),
+  tier: z.string(),
+  reason: z.string(),
+  /** Not the fast one: a run with it needs `acceptSlow`. */
+  slow: z.boolean(),
+});
+
 export const preflight = z.object({
   ok: z.boolean(),
   items: z.array(preflightItem),
@@ -148,6 +160,8 @@ export const preflight = z.object({
   /** Forecast of all steps' time with its error (nine in ten inside), from steps measured on this device. */
   seconds: z.number().optional(),
   errorSeconds: z.number().optional(),
+  /** Of the run's device; runs of older versions have none. */
+  kernels: z.array(kernelRow).optional(),
   isolation: isolationProof.optional(),
   numerics: numericsTest.optional(),
 });

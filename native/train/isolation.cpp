@@ -196,8 +196,8 @@ class Prover {
           char text[240];
           std::snprintf(text, sizeof text,
                         "%s of example %lld changed %s of example %lld at its position %zu by %.3g", deed,
-                        static_cast<long long>(pack_[n].example), what,
-                        static_cast<long long>(pack_[other].example), i / width - begin_[other],
+                        number_of(n), what,
+                        number_of(other), i / width - begin_[other],
                         std::abs(double{x[i]} - y[i]));
           failures_.push_back(text);
           return;
@@ -209,13 +209,16 @@ class Prover {
     compare(a.gradient, b.gradient, "the gradient");
   }
 
+  // Of an example of the pack in words: they count from 1, as the app does; data counts from 0.
+  long long number_of(size_t n) const { return static_cast<long long>(pack_[n].example) + 1; }
+
   // An example without targets learns nothing; what reaches it comes from another's loss.
   void expect_no_gradient(size_t n, const Observation& seen) {
     const auto width = static_cast<size_t>(config_.hidden);
     for (size_t i = begin_[n] * width; i < begin_[n + 1] * width; ++i)
       if (seen.gradient[i] != 0.0f) {
         failures_.push_back("the loss of the other examples reaches example " +
-                            std::to_string(pack_[n].example) + " at its position " +
+                            std::to_string(number_of(n)) + " at its position " +
                             std::to_string(i / width - begin_[n]));
         return;
       }
@@ -227,7 +230,7 @@ class Prover {
     for (const TensorEntry& t : layout_.tensors) {
       if (t.count > kMostGradient) continue;
       if (a.weights[k] != b.weights[k]) {
-        failures_.push_back("changing the tokens of example " + std::to_string(pack_[n].example) +
+        failures_.push_back("changing the tokens of example " + std::to_string(number_of(n)) +
                             " changed what the others teach " + t.name);
         return;
       }

@@ -19,7 +19,7 @@ void check_tokens(const TokenCache& cache, i64 vocab, const fs::path& folder) {
     for (const i32 id : cache.ids(n))
       if (id < 0 || id >= vocab)
         throw EngineError("invalid_token",
-                          folder.string() + ": example " + std::to_string(n) + " holds token " +
+                          folder.string() + ": example " + std::to_string(n + 1) + " holds token " +
                               std::to_string(id) + ", the model's vocabulary has " + std::to_string(vocab),
                           "The dataset was tokenised for another model: import it again with this one.");
 }

@@ -321,7 +321,7 @@ TEST(Training, TokensOutsideTheVocabularyAreRefusedByExample) {
   Json config = read_json(world.folder / "model" / "config.json");
   config["vocab_size"] = 20;
   testing::write_small_model(world.folder / "model", config, DType::bf16);
-  expect_error("invalid_token", "example 0 holds token", [&] { world.train("run"); });
+  expect_error("invalid_token", "example 1 holds token", [&] { world.train("run"); });
 }
 
 TEST(Plan, IsRefusedNamingTheEntry) {

@@ -50,6 +50,7 @@ export function judge(facts: PreflightFacts): Preflight {
     steps: known?.summary.steps ?? 0,
     memory: memory instanceof Error ? {} : memory,
     ...(free !== undefined && { memoryFreeBytes: free }),
+    kernels: kernelsOf(facts.machine),
     ...(proofs !== undefined && !(proofs instanceof Error) && proofs),
     ...forecastOf(facts),
   };
@@ -111,8 +112,9 @@ function freeMemory({ machine, device }: PreflightFacts): number | undefined {
 }
 
 function memoryItem(facts: PreflightFacts): PreflightItem {
-  const { memory, device } = facts;
+  const { plan, memory, device } = facts;
   const name = 'memory';
+  if (plan instanceof Error) return { name, status: 'warn', message: 'unknown without the data' };
   if (memory instanceof Error) return failed(name, memory);
   const total = memory.total ?? 0;
   const free = freeMemory(facts);
@@ -147,6 +149,12 @@ function timeItems(facts: PreflightFacts): PreflightItem[] {
   const runs = cost.runs === 0 ? '' : ` and ${counted(cost.runs, 'run')}`;
   const message = `${duration(seconds)} ± ${duration(errorSeconds)} (${share} %) for the steps${each}; from ${from}${runs}`;
   return [{ name, status: 'pass', message }];
+}
+
+function kernelsOf({ kernels }: Machine): NonNullable<Preflight['kernels']> {
+  return kernels.map(({ layerKind, operation, forward, backward, tier, reason, slow }) => {
+    return { layerKind, operation, forward, backward, tier, reason, slow };
+  });
 }
 
 function kernelsItem({ machine, device, recipe }: PreflightFacts): PreflightItem {
