@@ -104,9 +104,14 @@ export class Datasets {
     if (byId !== undefined) return byId;
     const named = this.list().filter(({ name }) => name === idOrName);
     if (named.length === 1 && named[0] !== undefined) return named[0];
-    const problem =
-      named.length > 1 ? `several datasets are named '${idOrName}'` : `there is no dataset '${idOrName}'`;
-    throw new TesseraError('noDataset', problem, 'See tessera data list.');
+    if (named.length === 0)
+      throw new TesseraError('noDataset', `there is no dataset '${idOrName}'`, 'See tessera data list.');
+    const ids = named.map(({ id }) => id).join(', ');
+    throw new TesseraError(
+      'noDataset',
+      `several datasets are named '${idOrName}': ${ids}`,
+      'Give one of these ids.',
+    );
   }
 
   /** Bytes of the dataset's tokens on disk. */

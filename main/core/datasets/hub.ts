@@ -24,7 +24,7 @@ export interface HubAccess {
   answerLimitMs: number;
 }
 
-const defaultAnswerLimitMs = 4_500;
+const defaultAnswerLimitMs = 3_000;
 
 /** From the environment: `HF_TOKEN`, and `HF_ENDPOINT` for a mirror. @throws {TesseraError} `badToken` */
 export function hubAccess(env: NodeJS.ProcessEnv = process.env): HubAccess {
