@@ -9,6 +9,8 @@ const schema = z.object({
   theme: themeChoice.catch('system'),
   /** The graphics driver kept failing: windows are drawn without it. */
   drawsInSoftware: z.boolean().catch(false),
+  /** The page is drawn smaller than usual because its window is small. */
+  isFitted: z.boolean().catch(false),
   window: z.object({ bounds: rectangle, isMaximized: z.boolean() }).optional().catch(undefined),
 });
 type Values = z.infer<typeof schema>;

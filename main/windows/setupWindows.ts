@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { app, BrowserWindow, dialog, nativeTheme, screen } from 'electron';
 import type { AppContext } from '../appContext.ts';
 import { appOrigin } from '../protocol/setupProtocol.ts';
+import type { Settings } from '../settings.ts';
 import { placeWindow, smallest, zoomThatFits } from './placement.ts';
 
 /** The window: where it was, in the theme it had, shown when it has something to show; back after its page crashed. */
@@ -47,7 +48,7 @@ function openWindow(context: AppContext): BrowserWindow {
       spellcheck: false,
     },
   });
-  keepFitting(window);
+  keepFitting(window, context.settings);
   if (remembered?.isMaximized === true) window.maximize();
   window.once('ready-to-show', () => {
     window.show();
@@ -65,14 +66,17 @@ function openWindow(context: AppContext): BrowserWindow {
   return window;
 }
 
-/** Where there is room the zoom is the person's own (View, Zoom in); where there is none the page is made to fit. */
-function keepFitting(window: BrowserWindow): void {
-  let wasFitted = false;
+/**
+ * Where there is room the zoom is the person's own (View, Zoom in); where there is none the page is made to fit. Chromium
+ * keeps a zoom over starts, so that one made to fit is remembered as such, and undone in a larger window.
+ */
+function keepFitting(window: BrowserWindow, settings: Settings): void {
   const fit = () => {
+    const wasFitted = settings.get().isFitted;
     const [width = smallest.width, height = smallest.height] = window.getContentSize();
     const zoom = zoomThatFits({ width, height });
     if (zoom < 1 || wasFitted) window.webContents.setZoomFactor(zoom);
-    wasFitted = zoom < 1;
+    if (wasFitted !== zoom < 1) settings.update({ isFitted: zoom < 1 });
   };
   window.on('resize', fit);
   window.webContents.on('did-finish-load', fit);

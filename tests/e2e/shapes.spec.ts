@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import { expect, show, test, untilReady } from './fixture.ts';
@@ -89,12 +89,13 @@ async function tabThrough(page: Page, stops: number): Promise<string[]> {
 }
 
 test('every view fits the smallest window, is walked by the tab key and moves nothing for who asks for no motion', async ({
+  home,
   open,
 }) => {
   const { app, page } = await open();
   await untilReady(page);
   await app.evaluate(({ BrowserWindow }) => {
-    BrowserWindow.getAllWindows()[0]!.setBounds({ x: 0, y: 0, width: 1100, height: 700 });
+    BrowserWindow.getAllWindows()[0]!.setContentSize(1100, 700);
   });
   await expect.poll(() => page.evaluate(() => innerWidth)).toBe(1100);
   await page.emulateMedia({ reducedMotion: 'reduce' });
@@ -104,6 +105,22 @@ test('every view fits the smallest window, is walked by the tab key and moves no
     expect(await tabThrough(page, 30), route).toEqual([]);
     expect(await moving(page), route).toEqual([]);
   }
+
+  // Drawn smaller to fit, and in a larger window of the next start no more.
+  await app.evaluate(({ BrowserWindow }) => {
+    const window = BrowserWindow.getAllWindows()[0]!;
+    window.setMinimumSize(800, 500);
+    window.setContentSize(990, 700);
+  });
+  await expect.poll(() => page.evaluate(() => innerWidth)).toBe(1100);
+  await app.close();
+  const file = join(home, 'window.json');
+  const bounds = { x: 0, y: 0, width: 1400, height: 900 };
+  const kept = JSON.parse(readFileSync(file, 'utf8')) as { isFitted: boolean };
+  expect(kept.isFitted).toBe(true);
+  writeFileSync(file, JSON.stringify({ ...kept, window: { bounds, isMaximized: false } }));
+  const { page: larger } = await open();
+  await expect.poll(() => larger.evaluate(() => innerWidth)).toBe(1400);
 });
 
 test('at 200 % every view can be read and reached', async ({ open }) => {
