@@ -39,29 +39,49 @@ export const appEnvironment: Record<string, string> = {
   ...(process.getuid?.() === 0 && { ELECTRON_DISABLE_SANDBOX: '1' }),
 };
 
+/** A fresh folder, and its end with every process that works in it. */
+export function temporaryHome(): { path: string; remove: () => void } {
+  const path = realpathSync(mkdtempSync(join(tmpdir(), 'tessera-e2e-')));
+  return {
+    path,
+    remove: () => {
+      for (const pid of processesOf(path)) process.kill(pid, 'SIGKILL');
+      rmSync(path, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
+/** @param onStart told of the program before its window is there: whoever started it ends it */
+export async function openApp(
+  home: string,
+  { args = [], env = {} }: { args?: string[]; env?: Record<string, string> } = {},
+  onStart: (app: ElectronApplication) => void = () => undefined,
+): Promise<OpenApp> {
+  const app = await _electron.launch({
+    executablePath: electronProgram(),
+    args: [root, '--home', home, ...args],
+    env: { ...appEnvironment, ...env },
+    timeout: 60_000,
+  });
+  onStart(app);
+  let log = '';
+  app.process().stderr?.on('data', (chunk) => (log += String(chunk)));
+  const page = await app.firstWindow();
+  await page.getByRole('navigation', { name: 'Views' }).waitFor();
+  return { app, page, log: () => log };
+}
+
 export const test = base.extend<Fixtures>({
   home: async ({}, use) => {
-    const home = realpathSync(mkdtempSync(join(tmpdir(), 'tessera-e2e-')));
-    await use(home);
-    for (const pid of processesOf(home)) process.kill(pid, 'SIGKILL');
-    rmSync(home, { recursive: true, force: true, maxRetries: 5 });
+    const home = temporaryHome();
+    await use(home.path);
+    home.remove();
   },
   open: async ({ home }, use) => {
     const opened: ElectronApplication[] = [];
-    await use(async (options = {}) => {
-      const app = await _electron.launch({
-        executablePath: electronProgram(),
-        args: [root, '--home', options.home ?? home, ...(options.args ?? [])],
-        env: { ...appEnvironment, ...options.env },
-        timeout: 60_000,
-      });
-      opened.push(app);
-      let log = '';
-      app.process().stderr?.on('data', (chunk) => (log += String(chunk)));
-      const page = await app.firstWindow();
-      await page.getByRole('navigation', { name: 'Views' }).waitFor();
-      return { app, page, log: () => log };
-    });
+    await use(({ home: other = home, ...options } = {}) =>
+      openApp(other, options, (app) => opened.push(app)),
+    );
     for (const app of opened) await app.close().catch(() => undefined);
   },
 });

@@ -31,7 +31,7 @@ test('first run: one button, a finished run, a curve that falls', async ({ home,
   await expect(page.getByRole('row', { name: /first run/ })).toContainText('finished');
 });
 
-test('a file dropped on the window becomes a dataset whose rows and faults are shown', async ({
+test('a file dropped on the window becomes a dataset whose rows and faults are shown; Machine shows what doctor knows', async ({
   home,
   open,
 }) => {
@@ -56,17 +56,11 @@ test('a file dropped on the window becomes a dataset whose rows and faults are s
   await expect(page.locator('main')).toContainText('12');
   const core = await coreOf(home);
   const { datasets } = await core.call('datasets:list', {});
-  core.close();
   expect(datasets.find(({ name }) => name === 'orchard chats')?.rows).toBe(39);
-});
 
-test('Machine shows what doctor knows', async ({ home, open }) => {
-  const { page } = await open();
-  await untilReady(page);
+  // Machine shows what doctor knows.
   await page.getByRole('link', { name: 'Machine' }).click();
-  const core = await coreOf(home);
   const report = await core.call('system:doctor', {});
-  core.close();
   const view = page.locator('main');
   await expect(view).toContainText(report.cpu.name);
   await expect(view).toContainText(report.engine.version!);
@@ -78,4 +72,5 @@ test('Machine shows what doctor knows', async ({ home, open }) => {
   await tested.getByRole('button', { name: 'Test cpu' }).click();
   await expect(tested).toContainText(/[1-9]\d* operations right/, { timeout: 60_000 });
   await expect(tested).toContainText(/[1-9].* GFLOP\/s/);
+  core.close();
 });

@@ -1,6 +1,6 @@
 import { coreOf, expect, show, startRun, test, untilReady, untilStatus } from './fixture.ts';
 
-test('the window is worked by keyboard alone: palette, rail, table', async ({ home, open }) => {
+test('the window is worked by keyboard alone: palette, rail, table, search', async ({ home, open }) => {
   const { page } = await open();
   await untilReady(page);
   const core = await coreOf(home);
@@ -44,16 +44,14 @@ test('the window is worked by keyboard alone: palette, rail, table', async ({ ho
   await page.keyboard.press('Enter');
   await expect.poll(hash).toBe(`#/runs/${older.id}`);
   await expect(page.getByRole('heading', { name: 'older' })).toBeVisible();
-});
 
-test('the search takes the keyboard with a slash, and Escape gives it back', async ({ open }) => {
-  const { page } = await open();
-  await untilReady(page);
+  // The search takes the keyboard with a slash, and Escape gives it back.
   await show(page, '/runs');
   await page.getByRole('searchbox', { name: 'Search runs' }).waitFor();
   await page.keyboard.press('/');
   await expect(page.getByRole('searchbox', { name: 'Search runs' })).toBeFocused();
   await page.keyboard.press('Control+k');
+  await expect(palette).toBeVisible();
   await page.keyboard.press('Escape');
   await expect(page.getByRole('searchbox', { name: 'Search runs' })).toBeFocused();
 });

@@ -1,10 +1,25 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { expect, root, test, untilReady } from '../e2e/fixture.ts';
+import { expect, openApp, root, temporaryHome, test, untilReady, type OpenApp } from '../e2e/fixture.ts';
 
-test('the page has no Node, no Electron, and a bridge of three functions', async ({ open }) => {
-  const { page, app } = await open();
+// One app for all: each test gets its page loaded anew.
+const home = temporaryHome();
+let opened: OpenApp;
+test.beforeAll(async () => {
+  opened = await openApp(home.path);
+});
+test.beforeEach(async () => {
+  await opened.page.reload();
+  await opened.page.getByRole('navigation', { name: 'Views' }).waitFor();
+});
+test.afterAll(async () => {
+  await opened.app.close();
+  home.remove();
+});
+
+test('the page has no Node, no Electron, and a bridge of three functions', async () => {
+  const { page, app } = opened;
   const found = await page.evaluate(() => ({
     globals: ['require', 'process', 'module', 'Buffer', 'global', '__dirname'].filter(
       (name) => name in window,
@@ -28,8 +43,8 @@ test('the page has no Node, no Electron, and a bridge of three functions', async
   });
 });
 
-test('the content policy stops inline script, eval and what comes from outside', async ({ open }) => {
-  const { page } = await open();
+test('the content policy stops inline script, eval and what comes from outside', async () => {
+  const { page } = opened;
   const result = await page.evaluate(async () => {
     const violations: string[] = [];
     document.addEventListener('securitypolicyviolation', (event) => {
@@ -70,15 +85,15 @@ test('the content policy stops inline script, eval and what comes from outside',
   expect(evaluated).toBe('EvalError');
 });
 
-test('the page goes nowhere and opens nothing', async ({ open }) => {
-  const { app, page } = await open();
+test('the page goes nowhere and opens nothing', async () => {
+  const { app, page } = opened;
   await untilReady(page);
   const before = page.url();
   await page.evaluate(() => {
     location.href = 'https://example.org/';
   });
-  const opened = await page.evaluate(() => window.open('https://example.org/') === null);
-  expect(opened).toBe(true);
+  const isDenied = await page.evaluate(() => window.open('https://example.org/') === null);
+  expect(isDenied).toBe(true);
   await page.evaluate(() => {
     const link = document.createElement('a');
     link.href = 'file:///etc/passwd';
@@ -90,8 +105,8 @@ test('the page goes nowhere and opens nothing', async ({ open }) => {
   expect(app.windows()).toHaveLength(1);
 });
 
-test('the app’s own protocol serves the renderer and nothing beside it', async ({ open }) => {
-  const { page } = await open();
+test('the app’s own protocol serves the renderer and nothing beside it', async () => {
+  const { page } = opened;
   const statuses = await page.evaluate(async () => {
     const get = async (path: string) => (await fetch(path)).status;
     return Promise.all([
@@ -105,11 +120,11 @@ test('the app’s own protocol serves the renderer and nothing beside it', async
   expect(statuses).toEqual([200, 404, 404, 404, 404]);
 });
 
-test('frames from a foreign page are refused', async ({ open }) => {
+test('frames from a foreign page are refused', async () => {
   const server = createServer((_request, response) => response.end('<!doctype html><title>foreign</title>'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}/`;
-  const { app, log } = await open();
+  const { app, log } = opened;
   const answer = await app.evaluate(
     async ({ BrowserWindow }, { preload, url: foreign }) => {
       // A window with this app's own preload, on a page that is not ours.
@@ -133,10 +148,8 @@ test('frames from a foreign page are refused', async ({ open }) => {
   expect(log()).toContain(`frame refused: ${url} is not a page of ours`);
 });
 
-test('what is no frame of the contract is dropped, and bad arguments are refused by name', async ({
-  open,
-}) => {
-  const { page } = await open();
+test('what is no frame of the contract is dropped, and bad arguments are refused by name', async () => {
+  const { page } = opened;
   await untilReady(page);
   const answers = await page.evaluate(
     () =>
