@@ -134,8 +134,8 @@ struct Carried {
   float dw[4][kTaps];
 };
 
-// Tokens first .. first + 3. Without kBorder all of them, and the two before, reach three tokens back, lie in
-// the segment, and so do the three before.
+// Tokens first .. first + 3. Without kBorder all of them, and the two before, reach three tokens back and lie
+// in the segment.
 template <bool kWide, bool kNormed, bool kBorder, int kCopies>
 __device__ __forceinline__ void walk_batch(const Segment& at, const unsigned char* stage, i32 first,
                                            const float4 (&w)[4], Carried& carried) {
@@ -174,7 +174,7 @@ __device__ __forceinline__ void walk_batch(const Segment& at, const unsigned cha
       du[c] = fmaf(w[c].y, later(2), du[c]);
       du[c] = fmaf(w[c].x, later(3), du[c]);
     }
-    if (!kBorder || (t >= at.begin && t < at.end)) store4<kWide>(at.du + t * at.row + lane * 4, du);
+    if (t >= at.begin && (!kBorder || t < at.end)) store4<kWide>(at.du + t * at.row + lane * 4, du);
   }
 #pragma unroll
   for (int i = 0; i < kBatch; ++i) {
@@ -232,7 +232,7 @@ __device__ __forceinline__ void walk_segment(const Segment& at, const float* tap
     const unsigned word = bit < 32 ? near_start[0] : bit < 64 ? near_start[1] : near_start[2];
     const unsigned char* from = at.ring + stage * kStageBytes;
     const i32 first = at.begin + bit;
-    if (k > 0 && first + kBatch <= at.end && (word >> bit % 32 & 0xf) == 0) {
+    if (first + kBatch <= at.end && (word >> bit % 32 & 0xf) == 0) {
       walk_batch<kWide, kNormed, false, kCopies>(at, from, first, w, carried);
     } else {
       walk_batch<kWide, kNormed, true, kCopies>(at, from, first, w, carried);
