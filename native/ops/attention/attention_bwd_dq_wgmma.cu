@@ -4,6 +4,8 @@
 // warpgroup has the next tile's first products queued behind dS k, and while one takes its exponentials the
 // other's products run. The tile of keys serves twice: its columns are summed over in q k^T, its rows in dS
 // k. 224 KB of shared memory. Reference: attention_reference.cu; check: tests/native/cuda.
+#include <algorithm>
+
 #include "ops/attention/attention_kernels.h"
 #include "ops/attention/attention_order.cuh"
 #include "ops/wgmma.cuh"
@@ -226,8 +228,9 @@ void run_bwd_dq_wgmma(const Args& args, const Gradients& out, const float* lse, 
   check_cuda(cudaFuncSetAttribute(attention_bwd_dq_wgmma_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   kSharedBytes),
              "attention_bwd_dq_wgmma");
-  attention_bwd_dq_wgmma_kernel<<<dim3(args.heads, args.num_chunk), kThreads, kSharedBytes, stream>>>(
-      args, out, lse);
+  // Of a sequence's chunks one of each two begins a pair, and the last may be alone.
+  const int pairs = std::min(args.num_chunk, (args.num_chunk + args.num_seq + 1) / 2);
+  attention_bwd_dq_wgmma_kernel<<<dim3(args.heads, pairs), kThreads, kSharedBytes, stream>>>(args, out, lse);
   check_launch("attention_bwd_dq_wgmma");
 }
 

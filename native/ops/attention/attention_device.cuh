@@ -23,7 +23,7 @@ struct BasicArgs {
   const i32* cu;
   const i32* pos;
   const i32* seq_end;
-  int tokens, num_chunk, heads, kv_heads, group, head_dim;
+  int tokens, num_seq, num_chunk, heads, kv_heads, group, head_dim;
   size_t proj_dim, v_offset;
 
   __device__ size_t q_at(int token, int head) const {

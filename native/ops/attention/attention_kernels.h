@@ -18,6 +18,7 @@ BasicArgs<Real> make_args(const Act* q, const Act* k, const Act* proj, const Bat
   args.pos = batch.pos;
   args.seq_end = batch.seq_end;
   args.tokens = batch.T;
+  args.num_seq = batch.num_seq;
   args.num_chunk = batch.num_chunk;
   args.heads = shape.heads;
   args.kv_heads = shape.kv_heads;

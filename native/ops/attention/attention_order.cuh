@@ -7,26 +7,31 @@
 namespace tessera::attention {
 
 // Of the chunks, that with the rank-th most work (work(chunk) >= 0; an unused chunk has none), the earlier
-// first among equals. Every thread of the block calls it; keys: num_chunk + 1 ints of shared memory, free
-// again afterwards.
+// first among equals. Every thread of the block calls it; keys: num_chunk + 5 ints of shared memory, 16-byte
+// aligned and free again afterwards.
 template <typename Work>
 __device__ __forceinline__ Chunk chunk_of_rank(const Args& args, int rank, int* keys, Work work) {
-  const int n = args.num_chunk, thread = threadIdx.x, threads = blockDim.x;
+  const int n = args.num_chunk, padded = (n + 3) / 4 * 4, thread = threadIdx.x, threads = blockDim.x;
   // Distinct, and in the order wanted.
-  for (int c = thread; c < n; c += threads) {
-    const Chunk chunk = args.chunk[c];
-    keys[c] = (chunk.count == 0 ? 0 : work(chunk)) * n + n - 1 - c;
+  for (int c = thread; c < padded; c += threads) {
+    const Chunk chunk = c < n ? args.chunk[c] : Chunk{};
+    keys[c] = c < n ? (chunk.count == 0 ? 0 : work(chunk)) * n + n - 1 - c : -1;
   }
   __syncthreads();
-  for (int c = thread; c < n; c += threads) {
-    const int mine = keys[c];
+  // Two lanes count for a chunk.
+  for (int c = thread / 2; c < (n + 15) / 16 * 16; c += threads / 2) {
+    const int mine = c < n ? keys[c] : 0;
     int before = 0;
-#pragma unroll 8
-    for (int other = 0; other < n; ++other) before += keys[other] > mine;
-    if (before == rank) keys[n] = c;
+#pragma unroll 4
+    for (int at = thread % 2 * 4; at < padded; at += 8) {
+      const int4 other = *reinterpret_cast<const int4*>(keys + at);
+      before += (other.x > mine) + (other.y > mine) + (other.z > mine) + (other.w > mine);
+    }
+    before += __shfl_xor_sync(0xffffffffu, before, 1);
+    if (c < n && before == rank) keys[padded] = c;
   }
   __syncthreads();
-  const int found = keys[n];
+  const int found = keys[padded];
   __syncthreads();
   return args.chunk[found];
 }

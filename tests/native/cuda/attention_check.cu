@@ -306,6 +306,7 @@ void bench(KernelTier tier) {
       args.pos = b.pos;
       args.seq_end = b.seq_end;
       args.tokens = b.T;
+      args.num_seq = b.num_seq;
       args.num_chunk = b.num_chunk;
       args.heads = heads;
       args.kv_heads = kv_heads;
