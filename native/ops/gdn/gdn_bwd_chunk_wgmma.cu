@@ -254,12 +254,10 @@ __device__ __forceinline__ void store_rows(const Block& block, int scratch, bf16
   const size_t stride = static_cast<size_t>(block.args.value_heads) * kHead;
   bf16* to = out + (static_cast<size_t>(chunk.begin) + row0) * stride + block.head() * kHead +
              64 * block.group + 8 * chunk8;
-  uint4 rows[4];
-#pragma unroll
-  for (int part = 0; part < 4; ++part) rows[part] = tile.load16(row0 + 4 * part, chunk8);
 #pragma unroll
   for (int part = 0; part < 4; ++part) {
-    store_global16_if(row0 + 4 * part < chunk.count, to, rows[part]);
+    const int row = row0 + 4 * part;
+    store_global16_if(row < chunk.count, to, tile.load16(row, chunk8));
     to += 4 * stride;
   }
 }
@@ -447,9 +445,11 @@ __global__ void __launch_bounds__(kThreads, 2)
   row_dots(block, block.tile(kGrad), dq, dot);
   sums.decay[0] += dot[0];
   sums.decay[1] += dot[1];
+  leave<false>(block, sums);
   block.meet();  // Q has been read
   block.forget();
   store_rows(block, kGrad, out.dq, chunk, dq);
+  block.forget();
   bulk_wait_load(block.at(kBarrier), 1);  // dS
   float written[8][4];
   wgmma_fence(written);
