@@ -63,6 +63,7 @@ Json state_json(const RunState& s) {
                  {"milliseconds", s.milliseconds}}}};
   if (!s.account.is_null()) json["account"] = s.account;
   json["recentSteps"] = s.recent;
+  json["recentEvaluations"] = s.recent_evaluations;
   if (s.best_eval) {
     json["bestEval"] = *s.best_eval;
     json["bestStep"] = s.best_step;
@@ -276,6 +277,7 @@ RunState read_state(const fs::path& checkpoint) {
              .milliseconds = require_field<double>(totals, "milliseconds", where, kDamaged),
              .best_eval = std::nullopt,
              .recent = Json::array(),
+             .recent_evaluations = Json::array(),
              .account = optional_field<Json>(json, "account", nullptr, where, kDamaged)};
   if (json.contains("bestEval")) {
     s.best_eval = require_field<double>(json, "bestEval", where, kDamaged);

@@ -29,7 +29,9 @@ struct RunState {
   // it.
   std::optional<double> best_eval;
   i64 best_step = 0;
-  Json recent = Json::array();  // the newest step events: whoever listened may have died before it kept them
+  // The newest step and evaluation events: whoever listened may have died before it kept them.
+  Json recent = Json::array();
+  Json recent_evaluations = Json::array();
   Json account;  // where the time went up to this step, see Account; null in checkpoints of older versions
 };
 

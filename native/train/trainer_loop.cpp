@@ -20,6 +20,7 @@ constexpr i64 kProfiledStep = 10;
 constexpr double kAccountEveryMs = 2000;
 // More than what a history writes at once and a pipe that nobody reads any more can hold.
 constexpr size_t kRecentSteps = 1024;
+constexpr size_t kRecentEvaluations = 64;
 
 // JSON has no number for what is none.
 Json number_or_name(double x) {
@@ -185,13 +186,16 @@ void Trainer::evaluate(const char* phase) {
   // The model as it came is no result of this run: what it scores before the first step competes with
   // nothing.
   const bool better = state_.step > 0 && (!state_.best_eval || loss < *state_.best_eval);
-  emit({{"event", "eval"},
-        {"step", state_.step},
-        {"loss", number_or_name(loss)},
-        {"perplexity", number_or_name(std::exp(loss))},
-        {"tokens", targets},
-        {"phase", phase},
-        {"best", better}});
+  const Json event = {{"event", "eval"},
+                      {"step", state_.step},
+                      {"loss", number_or_name(loss)},
+                      {"perplexity", number_or_name(std::exp(loss))},
+                      {"tokens", targets},
+                      {"phase", phase},
+                      {"best", better}};
+  emit(event);
+  recent_evaluations_.push_back(event);
+  if (recent_evaluations_.size() > kRecentEvaluations) recent_evaluations_.pop_front();
   last_report_ = account_.spend("evaluation");
   if (better) {
     state_.best_eval = loss;
@@ -226,6 +230,7 @@ bool Trainer::save() {
   settle_operations();
   state_.account = account_.to_json(first_step_);
   state_.recent = recent_;
+  state_.recent_evaluations = recent_evaluations_;
   const fs::path path = checkpoint_path(options_.out, state_.step);
   unsaved_.reset();
   try {

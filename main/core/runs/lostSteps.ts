@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { StepRow } from '../../../db/queries/runs.ts';
 import { addTotals } from '../../../db/queries/series.ts';
-import { engineEvent } from '../engine/protocol.ts';
+import { engineEvent, type EngineEvent } from '../engine/protocol.ts';
 
 /**
  * Steps up to a checkpoint that the history does not hold: their events were on the way when the core died. The engine
@@ -12,7 +12,7 @@ import { engineEvent } from '../engine/protocol.ts';
  */
 export function lostSteps(checkpoint: string, newest: StepRow | undefined): StepRow[] {
   const rows: StepRow[] = [];
-  for (const raw of recentSteps(checkpoint)) {
+  for (const raw of kept(checkpoint, 'recentSteps')) {
     const parsed = engineEvent.safeParse(raw);
     if (!parsed.success || parsed.data.event !== 'step') continue;
     const { data } = parsed;
@@ -31,13 +31,27 @@ export function lostSteps(checkpoint: string, newest: StepRow | undefined): Step
   return rows;
 }
 
+export type Evaluated = Extract<EngineEvent, { event: 'eval' }>;
+
+/** Evaluations up to a checkpoint that the history does not hold, for the same reason. */
+export function lostEvaluations(
+  checkpoint: string,
+  known: readonly { step: number; phase: string }[],
+): Evaluated[] {
+  return kept(checkpoint, 'recentEvaluations').flatMap((raw) => {
+    const parsed = engineEvent.safeParse(raw);
+    if (!parsed.success || parsed.data.event !== 'eval') return [];
+    const { data } = parsed;
+    return known.some(({ step, phase }) => step === data.step && phase === data.phase) ? [] : [data];
+  });
+}
+
 /** Empty in checkpoints of older versions, and where the file is damaged: the engine says so when it reads it. */
-function recentSteps(checkpoint: string): unknown[] {
+function kept(checkpoint: string, what: 'recentSteps' | 'recentEvaluations'): unknown[] {
   try {
-    const state = JSON.parse(readFileSync(join(checkpoint, 'state.json'), 'utf8')) as {
-      recentSteps?: unknown;
-    };
-    return Array.isArray(state.recentSteps) ? state.recentSteps : [];
+    const state = JSON.parse(readFileSync(join(checkpoint, 'state.json'), 'utf8')) as Record<string, unknown>;
+    const events = state[what];
+    return Array.isArray(events) ? events : [];
   } catch {
     return [];
   }

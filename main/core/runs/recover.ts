@@ -4,7 +4,7 @@ import type { RunListRow, RunQueries } from '../../../db/queries/runs.ts';
 import type { SeriesQueries } from '../../../db/queries/series.ts';
 import type { CoreContext } from '../context.ts';
 import { isAlive } from '../lock.ts';
-import { lostSteps } from './lostSteps.ts';
+import { lostEvaluations, lostSteps } from './lostSteps.ts';
 import { updateTotals } from './recorder.ts';
 import { runFiles } from './runFolder.ts';
 
@@ -38,14 +38,29 @@ export async function recoverRuns(
       engine: null,
       ...(checkpoint && { checkpointStep: checkpoint.step, checkpointPath: checkpoint.path }),
     });
-    if (checkpoint !== undefined)
+    if (checkpoint !== undefined) {
       series.append(row.id, lostSteps(checkpoint.path, series.at(row.id, Number.MAX_SAFE_INTEGER)));
+      recoverEvaluations(row.id, checkpoint.path, runs);
+    }
     updateTotals(row.id, runs, series);
     runs.addEvent(row.id, { atMs: Date.now(), step: checkpoint?.step ?? null, kind: 'coreDied', data: '{}' });
     onRecovered(row.id);
   }
   done();
   return waiting;
+}
+
+function recoverEvaluations(id: string, checkpoint: string, runs: RunQueries): void {
+  for (const event of lostEvaluations(checkpoint, runs.evaluations(id))) {
+    const { event: kind, ...data } = event;
+    const { step, phase, loss, best } = data;
+    runs.addEvaluation(id, data);
+    runs.addEvent(id, { atMs: Date.now(), step, kind, data: JSON.stringify(data) });
+    runs.update(id, {
+      ...(phase === 'before' ? { evalLossBefore: loss } : { evalLossAfter: loss }),
+      ...(best && { bestLoss: loss, bestStep: step }),
+    });
+  }
 }
 
 async function orphanEnd(row: RunListRow): Promise<void> {
