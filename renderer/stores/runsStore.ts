@@ -7,18 +7,21 @@ import { oneAtATime } from '../oneAtATime.ts';
 import { useCoreStore } from './coreStore.ts';
 import { useNoticeStore } from './noticeStore.ts';
 
+/** The pace of a run is that of so many of its newest steps. */
+const paceSteps = 20;
 /** After updates were dropped the list is read again, with so much rest between. */
 const reloadRestMs = 1000;
 
 const isGoing = (run: RunSummary) =>
   run.status === 'running' || run.status === 'paused' || run.status === 'queued';
 
-/** All runs of the history, kept as the core tells of them, and the newest step of those that are going. */
+/** All runs of the history, kept as the core tells of them, and the newest steps of those that are going. */
 export const useRunsStore = defineStore('runs', () => {
   const core = useCoreStore();
   const notices = useNoticeStore();
   const byId = shallowRef(new Map<string, RunSummary>());
-  const latestSteps = shallowRef(new Map<string, RunStep>());
+  /** In their order; the newest last. */
+  const latestSteps = shallowRef(new Map<string, readonly RunStep[]>());
   const isLoaded = ref(false);
 
   const put = (runs: RunSummary[]) => {
@@ -42,9 +45,9 @@ export const useRunsStore = defineStore('runs', () => {
     reloadRestMs,
   );
 
-  const newest = new Map<string, RunStep>();
+  const newest = new Map<string, RunStep[]>();
   function showSteps(): void {
-    latestSteps.value = new Map(newest);
+    latestSteps.value = new Map([...newest].map(([id, steps]) => [id, steps.slice(-paceSteps)]));
   }
 
   function follow(): void {
@@ -54,7 +57,10 @@ export const useRunsStore = defineStore('runs', () => {
       put(updates.flatMap((update) => (update.kind === 'run' ? [update.run] : [])));
       for (const update of updates) {
         if (update.kind !== 'step') continue;
-        newest.set(update.runId, update.step);
+        const steps = newest.get(update.runId) ?? [];
+        newest.set(update.runId, steps);
+        steps.push(update.step);
+        if (steps.length >= 2 * paceSteps) steps.splice(0, paceSteps);
         drawQueue.ask(showSteps);
       }
     });

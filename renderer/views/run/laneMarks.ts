@@ -71,12 +71,15 @@ export function clusterMarks(
 /** A mark with the room that its words have before the next one stands in their way. */
 export interface FittedMark extends LaneMark {
   textPx: number;
+  /** There is room to say for how many it stands. */
+  hasCount: boolean;
   /** Its words stand before its sign: behind it the lane ends. */
   isLate: boolean;
 }
 
 const signPx = 16;
 const gapPx = 8;
+const countRoomPx = 24;
 const characterPx = 6.5;
 const maxTextPx = 240;
 /** Less than this would be an ellipsis and nothing else. */
@@ -90,14 +93,15 @@ export function fitMarks(marks: LaneMark[], share: (step: number) => number, wid
     const at = share(mark.step) * widthPx;
     const next = sorted.slice(i + 1).find(({ row }) => row === mark.row);
     const isLate = next === undefined && at > 0.88 * widthPx;
-    const countPx = mark.count > 1 ? 24 : 0;
     const room = isLate
       ? at - (takenTo[mark.row] ?? 0)
       : (next === undefined ? widthPx : share(next.step) * widthPx) - at;
+    const hasCount = mark.count > 1 && room >= signPx + countRoomPx;
+    const countPx = hasCount ? countRoomPx : 0;
     const free = Math.min(maxTextPx, room - signPx - gapPx - countPx);
     const needed = Math.ceil(mark.text.length * characterPx);
     const textPx = needed <= free ? needed : free < minTextPx ? 0 : free;
     takenTo[mark.row] = at + signPx + textPx + countPx;
-    return { ...mark, textPx, isLate };
+    return { ...mark, textPx, hasCount, isLate };
   });
 }
