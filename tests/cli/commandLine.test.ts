@@ -47,11 +47,20 @@ test('exit codes: 0 done, 1 failed, 2 wrong call; with --json an error is one JS
     ['train'],
     ['train', 'recipe.yaml', '--sett', 'a=1'],
     ['runs', 'show'],
+    ['settings', 'diskBudget=3'],
   ]) {
     const wrong = await tessera(...args, '--json', '--home', home);
     expect(wrong.code, args.join(' ')).toBe(2);
     expect(JSON.parse(wrong.out)).toMatchObject({ error: { code: 'usage' } });
   }
+});
+
+test('settings are changed one by one, and shown as a table', async () => {
+  const changes = ['defaults.lr=3e-4', 'notifications.ended=false', 'defaults.budget=64', 'defaults.budget='];
+  const { out } = await tessera('settings', ...changes, '--home', home);
+  expect(out).toMatch(/^notifications\.ended +false$/m);
+  expect(out).toMatch(/^defaults\.lr +0\.0003$/m);
+  expect(out).toMatch(/^defaults\.budget +–$/m);
 });
 
 test('a mistyped word names its neighbour', async () => {

@@ -42,7 +42,7 @@ export function reportRuns(reported: ReportedRun[], comparison?: ReportedCompari
     `<title>${escapeHtml(title)} – Tessera</title>`,
     `<style>${style}</style></head><body><main>`,
     reported.length > 1 ? `<h1>${escapeHtml(title)}</h1>` : '',
-    ...reported.map(({ run, figures }) => heading(run, figures)),
+    ...reported.map(({ run, figures }) => heading(run, figures, reported.length === 1)),
     '<h2>Loss</h2>',
     `<p class="key">${key}<i class="soft">band: lowest to highest, line: mean, ○ held out</i></p>`,
     lossChart(curves),
@@ -54,14 +54,16 @@ export function reportRuns(reported: ReportedRun[], comparison?: ReportedCompari
   ].join('\n');
 }
 
-function heading(run: RunDetail, { positions, realTokens: real }: RunFigures): string {
-  const figures: [string, string, string][] = [
-    ['loss', figure(run.lastLoss), `${change(run.firstLoss, run.lastLoss)} from ${figure(run.firstLoss)}`],
-    [
-      'held-out loss',
-      figure(run.evalLossAfter),
-      `${change(run.evalLossBefore, run.evalLossAfter)} from ${figure(run.evalLossBefore)}`,
-    ],
+const fallen = (from: number | undefined, to: number | undefined) =>
+  from === undefined || to === undefined ? '' : `${change(from, to)} from ${figure(from)}`;
+
+/** @param isAlone of a comparison the title stands above all runs */
+function heading(run: RunDetail, { positions, realTokens: real }: RunFigures, isAlone: boolean): string {
+  const { firstLoss, lastLoss, evalLossBefore, evalLossAfter } = run;
+  const heldOut = ['held-out loss', figure(evalLossAfter), fallen(evalLossBefore, evalLossAfter)] as const;
+  const figures: (readonly [string, string, string])[] = [
+    ['loss', figure(lastLoss), fallen(firstLoss, lastLoss)],
+    ...(evalLossAfter === undefined ? [] : [heldOut]),
     [
       'real tokens a second',
       figure(run.tokensPerSecond),
@@ -72,7 +74,7 @@ function heading(run: RunDetail, { positions, realTokens: real }: RunFigures): s
     ['computing', duration(run.activeMs), ''],
   ];
   return [
-    `<h1>${escapeHtml(run.name)}</h1>`,
+    isAlone ? `<h1>${escapeHtml(run.name)}</h1>` : `<h2 class="run">${escapeHtml(run.name)}</h2>`,
     `<p class="soft">${run.status}${run.reason === undefined ? '' : ` (${escapeHtml(run.reason)})`} · ${time(run.startedAtMs)} · <code>${run.id}</code></p>`,
     run.notes === '' ? '' : `<p>${escapeHtml(run.notes)}</p>`,
     '<dl class="figures">',

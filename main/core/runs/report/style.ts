@@ -10,10 +10,10 @@ body { margin: 0; background: var(--paper); color: var(--ink); font: 14px/1.5 In
 main { max-width: 920px; margin: 0 auto; padding: 48px 24px 64px; }
 h1 { font-size: 26px; line-height: 1.2; letter-spacing: -0.01em; margin: 0 0 4px; }
 h2 { font-size: 13px; font-weight: 600; margin: 40px 0 12px; padding-bottom: 6px; border-bottom: 1px solid var(--line); }
-p { margin: 0 0 8px; } .soft, .empty { color: var(--soft); }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 20px 24px; margin: 28px 0 8px; }
+h2.run { font-size: 18px; margin: 28px 0 4px; padding: 0; border: 0; } p { margin: 0 0 8px; } .soft, .empty { color: var(--soft); }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(124px, 1fr)); gap: 20px 16px; margin: 20px 0 8px; }
 .figures dt { color: var(--soft); font-size: 12px; } .figures dd { margin: 0; font-size: 20px; letter-spacing: -0.01em; }
-.figures dd small { font-size: 12px; color: var(--soft); letter-spacing: 0; }
+.figures dd small { display: block; font-size: 12px; color: var(--soft); letter-spacing: 0; }
 table { width: 100%; border-collapse: collapse; font-size: 13px; }
 th { text-align: left; font-weight: 500; color: var(--soft); } th, td { padding: 5px 16px 5px 0; border-bottom: 1px solid var(--line);
   vertical-align: top; } td.number, th.number { text-align: right; padding-right: 0; }
