@@ -142,6 +142,20 @@ test('packing: bins drawn by their masks, the card, zoom to tokens, keys, the ex
   expect(Math.abs(token - (inSight.answer - inSight.begin))).toBeLessThan(3);
   await expect(card).toContainText(`id ${shown.id}`);
   await expect(card).toContainText(shown.supervised ? 'its prediction counts' : 'read, not learned');
+  const near = (await savedAs(app, page, join(home, 'near.svg'), 'SVG of what is shown')).toString();
+  const drawn = await page.evaluate((text) => {
+    const picture = new DOMParser().parseFromString(text, 'image/svg+xml');
+    const texts = (kind: string) =>
+      [...picture.querySelectorAll(`text.${kind}`)].map((each) => each.textContent);
+    return {
+      error: picture.querySelector('parsererror')?.textContent,
+      labels: texts('tl'),
+      words: texts('tw'),
+    };
+  }, near);
+  expect(drawn.error).toBeUndefined();
+  expect(drawn.labels.join('\n')).toContain(`Example ${inSight.example + 1} ${inSight.length} tokens`);
+  expect(drawn.words.length).toBeGreaterThan(5);
 
   // Keys: back out, to the end, to the tile before, and into its example.
   await canvas.focus();

@@ -121,6 +121,7 @@ function svgFile(plans: ShownPlan[], options: PictureOptions): string {
     scale,
     options.colorBy,
     isWhole,
+    options.wordsOf,
   );
 }
 

@@ -1,11 +1,14 @@
 import { token } from '../../charts/tokens.ts';
 import { integer } from '../../format.ts';
-import type { Camera, Scale, Stage } from './camera.ts';
+import { levelOf, type Camera, type Scale, type Stage } from './camera.ts';
+import { chromeOf } from './chrome.ts';
 import type { ShownPlan } from './exportPlan.ts';
 import { colorTokens } from './inks.ts';
 import { plotOf } from './paint.ts';
 import { gapBetween } from './raster.ts';
 import { flipsOf, type ColorBy, type Scene } from './scene.ts';
+import { tokensAsSvg, tokenStyles } from './svgTokens.ts';
+import { stripOfTokens, type WordsOf } from './tokenLayer.ts';
 
 /** Shapes in one file: about 5 MB, which browsers and drawing programs still open. */
 const mostShapes = 150_000;
@@ -35,15 +38,23 @@ export function svgOfPlans(
   scale: Scale,
   colorBy: ColorBy,
   isWhole: boolean,
+  wordsOf: WordsOf,
 ): string {
   const plot = plotOf(size);
   const bottom = isWhole ? Infinity : camera.top + plot.height / scale.perBin;
   const parts = plans.map(({ scene }) =>
     drawPlan(scene, plot.width, camera, scale, bottom, Math.floor(mostShapes / plans.length)),
   );
+  const level = levelOf(scale);
+  const chrome = chromeOf();
+  const words = ({ scene }: ShownPlan) =>
+    level === 'tokens'
+      ? tokensAsSvg(scene, { ...camera, ...scale, width: plot.width, bottom }, chrome, wordsOf)
+      : '';
   const rows = isWhole ? Math.max(...parts.map(({ to }) => to)) * scale.perBin : plot.height;
   const height = size.headHeight + plot.y + rows + 28;
-  const body = plans.map(({ title, caption, scene }, column) => {
+  const body = plans.map((plan, column) => {
+    const { title, caption, scene } = plan;
     const { markup, from, to } = parts[column] ?? { markup: '', from: 0, to: 0 };
     const isCut = isWhole && to < scene.numBins;
     const seen =
@@ -52,11 +63,11 @@ export function svgOfPlans(
     // A picture within the picture: what is too long for it ends at its edge.
     return `<svg x="${String(column * size.width)}" width="${String(size.width)}" height="${n(height)}">
 <text x="16" y="20" class="t">${escape(title)} <tspan class="c">${escape(seen + why)}</tspan></text><text x="16" y="36" class="c">${escape(caption)}</text>
-<g transform="translate(${String(plot.x)} ${String(plot.y + size.headHeight)})">${markup}${axes(scene, camera, scale, plot.width, rows, from, to)}</g></svg>`;
+<g transform="translate(${String(plot.x)} ${String(plot.y + size.headHeight)})">${markup}${words(plan)}${axes(scene, camera, scale, plot.width, rows, from, to)}</g></svg>`;
   });
   const width = size.width * plans.length;
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${String(width)} ${n(height)}" width="${String(width)}" height="${n(height)}">
-<style>${styles(colorBy)}</style><defs>${patterns(colorBy)}</defs><rect width="100%" height="100%" fill="${token('bg-1')}"/>
+<style>${styles(colorBy)}${level === 'tokens' ? tokenStyles(chrome) : ''}</style><defs>${patterns(colorBy)}</defs><rect width="100%" height="100%" fill="${token('bg-1')}"/>
 ${body.join('\n')}
 </svg>
 `;
@@ -73,7 +84,8 @@ function drawPlan(
   const paths = new Map<string, string[]>();
   let shapes = 0;
   const x = (position: number) => Math.max(0, Math.min(width, (position - left) * perPosition));
-  const strip = Math.min(18, Math.max(0.5, perBin - gapBetween(perBin, 1)));
+  const most = stripOfTokens({ perPosition, perBin }, levelOf({ perPosition, perBin }));
+  const strip = Math.min(18, most, Math.max(0.5, perBin - gapBetween(perBin, 1)));
   const add = (kind: string, from: number, to: number, y: number) => {
     if (x(to) - x(from) < 0.05) return;
     shapes++;

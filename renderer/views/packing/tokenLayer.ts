@@ -10,9 +10,9 @@ import type { Box, Target } from './texture.ts';
 export type WordsOf = (example: number) => ExampleTokens | undefined;
 
 /** A bin's lines at token level, from its top: strip, words about the example, tokens, position ids. */
-const lines = { strip: 6, label: 9, cell: 23, cellHeight: 20, ids: 46 };
-const leastWords = 26;
-const charWidth = 7.2;
+export const lines = { strip: 6, label: 9, cell: 23, cellHeight: 20, ids: 46 };
+export const leastWords = 26;
+export const charWidth = 7.2;
 
 interface View extends Scale {
   left: number;
