@@ -3,20 +3,38 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { downloadFromHub, hubAccess, parseHubName, type HubAccess } from '../../../main/core/datasets/hub.ts';
-import { call, tempFolder } from './fixtures.ts';
+import { planRun } from '../../../main/core/runs/planRun.ts';
+import { loadPreset } from '../../../main/core/runs/recipe.ts';
+import { openRunData } from '../../../main/core/runs/runData.ts';
+import { call, makeModel, openDatasets, tempFolder } from './fixtures.ts';
 
 const row = (text: string) => `${JSON.stringify({ text })}\n`;
-const files: Record<string, string> = {
+const ownFiles: Record<string, string> = {
   'README.md': '# a dataset',
   'data/train-00000-of-00002.jsonl': row('one').repeat(50),
   'data/train-00001-of-00002.jsonl': row('two').repeat(50),
   'data/test-00000-of-00001.jsonl': row('three'),
 };
 
+const chat = (i: number) => {
+  const messages = [
+    { role: 'user', content: `Question ${String(i)}?` },
+    { role: 'assistant', content: `Answer ${String(i)}.` },
+  ];
+  return `${JSON.stringify({ prompt: 'Question', prompt_id: String(i), messages })}\n`;
+};
+/** A repository laid out as that of the published experiment is. */
+const ultrachat: Record<string, string> = {
+  'data/test_gen-00000-of-00001.jsonl': 'not asked for',
+  'data/train_gen-00000-of-00001.jsonl': 'not asked for',
+  'data/train_sft-00000-of-00002.jsonl': [1, 2, 3].map(chat).join(''),
+  'data/train_sft-00001-of-00002.jsonl': [4, 5].map(chat).join(''),
+};
+
 /** Answers as the hub does: the tree of a repository, and files by ranges. */
-function standIn(requests: string[]): Server {
+function standIn(requests: string[], repository = 'me/chats', files = ownFiles): Server {
   return createServer((request, response) => {
     const url = new URL(request.url ?? '/', 'http://hub');
     requests.push(`${url.pathname} ${request.headers.range ?? ''}`.trim());
@@ -24,7 +42,7 @@ function standIn(requests: string[]): Server {
       response.writeHead(401).end('{"error":"who are you"}');
       return;
     }
-    if (url.pathname === '/api/datasets/me/chats/tree/main') {
+    if (url.pathname === `/api/datasets/${repository}/tree/main`) {
       const entries = Object.entries(files).map(([path, text]) => {
         const oid = createHash('sha256').update(text).digest('hex');
         return {
@@ -38,7 +56,7 @@ function standIn(requests: string[]): Server {
       response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(entries));
       return;
     }
-    const text = files[decodeURIComponent(url.pathname.replace('/datasets/me/chats/resolve/main/', ''))];
+    const text = files[decodeURIComponent(url.pathname.replace(`/datasets/${repository}/resolve/main/`, ''))];
     if (text === undefined) {
       response.writeHead(404).end('{"error":"not here"}');
       return;
@@ -133,6 +151,40 @@ describe('a dataset of the hub', () => {
     silent.close();
   });
 });
+
+it(
+  'the published experiment begins with the name of its dataset alone; the token is written nowhere',
+  { timeout: 60_000 },
+  async () => {
+    const requests: string[] = [];
+    const server = standIn(requests, 'HuggingFaceH4/ultrachat_200k', ultrachat);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    vi.stubEnv('HF_ENDPOINT', `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`);
+    vi.stubEnv('HF_TOKEN', 'hf_secret');
+    try {
+      const home = tempFolder();
+      const { datasets } = await openDatasets(home);
+      const recipe = loadPreset('ultrachat', [`model=${makeModel()}`]);
+      const data = await openRunData(datasets, recipe, call());
+      const { summary } = planRun(recipe, data.train);
+      expect(summary).toMatchObject({ examples: 5, budget: 8192, strategy: 'best-fit', bins: 1, steps: 1 });
+      data.release();
+      const downloaded = requests.filter((each) => each.includes('/resolve/'));
+      expect(downloaded.length).toBeGreaterThan(0);
+      for (const each of downloaded) expect(each).toContain('data/train_sft-');
+      const written = readdirSync(home, { recursive: true, withFileTypes: true }).filter((one) =>
+        one.isFile(),
+      );
+      expect(written.length).toBeGreaterThan(3);
+      for (const { parentPath, name } of written)
+        expect(readFileSync(join(parentPath, name)).includes('hf_secret'), name).toBe(false);
+    } finally {
+      vi.unstubAllEnvs();
+      server.closeAllConnections();
+      server.close();
+    }
+  },
+);
 
 it('names of the hub are read, the rest refused', () => {
   expect(parseHubName('hub:a/b@v1.0#test')).toEqual({ name: 'a/b', revision: 'v1.0', split: 'test' });
