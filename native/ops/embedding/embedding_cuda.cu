@@ -12,8 +12,9 @@ __global__ void embedding_fwd_kernel(bf16* x, const bf16* table, const i32* tok,
   for (int i = threadIdx.x; i < H / 8; i += blockDim.x) to[i] = from[i];
 }
 
-// A block owns one id and 256 columns: warp w sums positions w, w + 8, ... (8 columns a lane), then the warps
-// in order.
+// A block owns one id and 256 columns: warp w sums those of its positions that are w modulo 8, in order (8
+// columns a lane), then the warps in order. By position, not by rank among the id's positions: which of them
+// are added to which depends on no other example, so that one whose gradient is zero moves no bit.
 template <typename Grad>
 __global__ void embedding_bwd_kernel(Grad* d_table, const bf16* dx, const i32* unique_id,
                                      const i32* unique_ptr, const i32* unique_pos, i64 H) {
@@ -24,13 +25,23 @@ __global__ void embedding_bwd_kernel(Grad* d_table, const bf16* dx, const i32* u
   const i64 col = blockIdx.y * 256 + lane * 8;
   const i32 begin = unique_ptr[blockIdx.x], end = unique_ptr[blockIdx.x + 1];
   float acc[8] = {};
-  if (col < H) {
-#pragma unroll 4
-    for (i32 i = begin + warp; i < end; i += kWarps) {
-      float v[8];
-      load8(v, dx + unique_pos[i] * H + col);
+  constexpr int kLoads = 4;  // in flight
+  for (i32 i = begin; i < end; i += 32) {
+    const i32 position = i + lane < end ? unique_pos[i + lane] : -1;
+    unsigned mine = __ballot_sync(0xffffffffu, position >= 0 && position % kWarps == warp);
+    while (mine) {
+      float v[kLoads][8] = {};
 #pragma unroll
-      for (int c = 0; c < 8; ++c) acc[c] += v[c];
+      for (int n = 0; n < kLoads; ++n) {
+        const i64 t = __shfl_sync(0xffffffffu, position, mine ? __ffs(mine) - 1 : 0);
+        if (mine && col < H) load8(v[n], dx + t * H + col);
+        mine &= mine - 1;
+      }
+#pragma unroll
+      for (int n = 0; n < kLoads; ++n) {
+#pragma unroll
+        for (int c = 0; c < 8; ++c) acc[c] += v[n][c];
+      }
     }
   }
 #pragma unroll
