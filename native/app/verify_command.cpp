@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "model/device.h"
+#include "train/bench.h"
 #include "train/isolation.h"
 #include "train/numerics.h"
 #include "train/verify.h"
@@ -14,18 +15,24 @@ namespace {
 struct Arguments {
   std::string fixture, device = "cpu", policy = "P1", precision = "auto";
   int threads = 0;
+  std::string kernels = "fast";
   bool compaction = false, isolation = false, numerics = false, roof = false, leak = false,
        accept_slow = false;
   IsolationOptions proof;
 };
 
-Json verify(Backend& backend, Arguments& a) {
+// Without a model: the sizes that the published ones share.
+ModelConfig sizes_of(const Arguments& a) {
+  return a.proof.model.empty() ? shape_config("0.8b") : read_config(a.proof.model);
+}
+
+Json verify(Backend& backend, const ModelConfig& config, Arguments& a) {
   Json report = {{"ok", true}};
   const auto add = [&](const char* name, Json part) {
     report["ok"] = report["ok"].get<bool>() && part["ok"].get<bool>();
     report[name] = std::move(part);
   };
-  if (a.numerics) add("numerics", test_numerics(backend, read_config(a.proof.model)));
+  if (a.numerics) add("numerics", test_numerics(backend, config));
   if (a.roof) {
     const DeviceRoof roof = backend.roof();
     if (roof.bytes_per_second > 0)
@@ -47,7 +54,8 @@ void add_verify(CLI::App& app, int* status) {
       "verify", "Check the engine: against a fixture, or with a model on this device before it trains");
   command->add_option("--fixture", args->fixture,
                       "Folder with config, model, expected.safetensors and expected.json");
-  command->add_flag("--numerics", args->numerics, "Every kernel against fp64, in the sizes of --model");
+  command->add_flag("--numerics", args->numerics,
+                    "Every kernel against fp64, in the sizes of --model or those of the published models");
   command->add_flag("--roof", args->roof, "Measure matrix rate and copy bandwidth too");
   command->add_flag("--isolation", args->isolation,
                     "Packed examples of --cache, by --plan, must not see each other");
@@ -66,6 +74,9 @@ void add_verify(CLI::App& app, int* status) {
                    "fp32: the mathematics; bf16: the arithmetic of training; auto: both on cuda, fp32 on cpu")
       ->check(CLI::IsMember({"auto", "fp32", "bf16"}))
       ->capture_default_str();
+  command->add_option("--kernels", args->kernels, "With a model: fast or reference")
+      ->check(CLI::IsMember({"fast", "reference"}))
+      ->capture_default_str();
   command->add_flag("--accept-slow", args->accept_slow,
                     "Check bf16 by reference kernels where the fast ones do not serve the model");
   accept_json(command);
@@ -74,16 +85,18 @@ void add_verify(CLI::App& app, int* status) {
     if (a.fixture.empty() == !(a.isolation || a.numerics))
       throw EngineError("wrong_call", "verify takes --fixture, or --isolation and --numerics with a model",
                         "See tessera-engine verify --help.");
-    if (a.fixture.empty() && a.proof.model.empty())
-      throw EngineError("wrong_call", "--model is missing", "Name the model folder to check with.");
-    if (a.isolation && (a.proof.cache.empty() || a.proof.plan.empty()))
-      throw EngineError("wrong_call", "--isolation needs --cache and --plan",
-                        "Name the token cache and a plan of it.");
+    if (a.isolation && (a.proof.model.empty() || a.proof.cache.empty() || a.proof.plan.empty()))
+      throw EngineError("wrong_call", "--isolation needs --model, --cache and --plan",
+                        "Name the model folder, the token cache and a plan of it.");
     const auto check_model = [&] {
-      const auto backend = make_model_backend(
-          a.device, read_config(a.proof.model), a.accept_slow,
-          {.threads = a.threads, .profile = "", .precision = a.device == "cpu" ? "auto" : a.precision});
-      return verify(*backend, *args);
+      const ModelConfig config = sizes_of(a);
+      const auto backend =
+          make_model_backend(a.device, config, a.accept_slow,
+                             {.threads = a.threads,
+                              .profile = "",
+                              .reference = a.kernels == "reference" ? "asked for by --kernels reference" : "",
+                              .precision = a.device == "cpu" ? "auto" : a.precision});
+      return verify(*backend, config, *args);
     };
     const Json report = a.fixture.empty()
                             ? check_model()

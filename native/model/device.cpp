@@ -61,17 +61,22 @@ std::unique_ptr<Backend> make_backend(const std::string& device, const DeviceOpt
                     "Use cpu, cuda:0, cuda:1, … or auto.");
 }
 
+std::string why_unserved(const Backend& backend, const ModelConfig& config) {
+  for (const KernelInfo& k : backend.kernels(config.gdn, config.attn))
+    if (k.tier == "unsupported") return k.reason;
+  if (backend.name() == "cpu" ||
+      (config.hidden % 8 == 0 && config.intermediate % 8 == 0 && config.vocab % 8 == 0))
+    return "";
+  return "the model has hidden_size " + std::to_string(config.hidden) + ", intermediate_size " +
+         std::to_string(config.intermediate) + " and vocab_size " + std::to_string(config.vocab) +
+         "; the fast CUDA kernels serve multiples of 8";
+}
+
 std::unique_ptr<Backend> make_model_backend(const std::string& device, const ModelConfig& config,
                                             bool accept_slow, const DeviceOptions& options) {
   auto backend = make_backend(device, options);
-  std::string why;
-  for (const KernelInfo& k : backend->kernels(config.gdn, config.attn))
-    if (why.empty() && k.tier == "unsupported") why = k.reason;
-  const bool fast = backend->name() != "cpu" && options.precision != "fp32" && options.reference.empty();
-  if (why.empty() && fast && (config.hidden % 8 || config.intermediate % 8 || config.vocab % 8))
-    why = "the model has hidden_size " + std::to_string(config.hidden) + ", intermediate_size " +
-          std::to_string(config.intermediate) + " and vocab_size " + std::to_string(config.vocab) +
-          "; the fast CUDA kernels serve multiples of 8";
+  const bool fast = options.precision != "fp32" && options.reference.empty();
+  const std::string why = fast ? why_unserved(*backend, config) : "";
   if (why.empty()) return backend;
   if (!accept_slow)
     throw EngineError("unsupported_head_size", backend->name() + ": " + why,

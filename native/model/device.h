@@ -24,6 +24,9 @@ struct DeviceOptions {
 // Throws EngineError invalid_device | no_cuda.
 std::unique_ptr<Backend> make_backend(const std::string& device, const DeviceOptions& options = {});
 
+// Why the backend's fast kernels do not serve the model's sizes; "" where they do.
+std::string why_unserved(const Backend& backend, const ModelConfig& config);
+
 // The same for a model: where the fast CUDA kernels do not serve its sizes, the reference kernels if they are
 // accepted. Throws unsupported_head_size (naming the sizes that are served) where they are not.
 std::unique_ptr<Backend> make_model_backend(const std::string& device, const ModelConfig& config,

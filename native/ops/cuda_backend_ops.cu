@@ -58,7 +58,8 @@ KernelInfo CudaBackend::product_kernel() const {
 }
 
 std::vector<KernelInfo> CudaBackend::kernels(const GdnShape& gdn, const AttnShape& attn) const {
-  const auto portable = [](const char* layer, const char* op, const char* forward, const char* backward) {
+  const auto portable = [](const char* layer, const char* op, const char* forward,
+                           const std::string& backward) {
     return KernelInfo{layer, op, forward, backward, "portable", "one source for sm_80 and later", false};
   };
   // Kernels compiled for the head sizes of the published models.
@@ -91,10 +92,15 @@ std::vector<KernelInfo> CudaBackend::kernels(const GdnShape& gdn, const AttnShap
   const bool cluster = compute_capability_ >= 90;
   const KernelInfo rule =
       gdn_cuda_tier(gdn, compute_capability_) == KernelTier::hopper
-          ? KernelInfo{"linear_attention", "gdn_core", "gdn_fwd_wgmma", "gdn_bwd_wgmma", "hopper",
-                       "wgmma, sm_90a",    false}
-          : KernelInfo{"linear_attention", "gdn_core", "gdn_fwd_portable",
-                       "gdn_bwd_portable", "portable", "mma.sync, sm_80 and later"};
+          ? KernelInfo{"linear_attention",
+                       "gated_delta_rule",
+                       "gdn_fwd_wgmma",
+                       "gdn_bwd_wgmma",
+                       "hopper",
+                       "wgmma, sm_90a",
+                       false}
+          : KernelInfo{"linear_attention", "gated_delta_rule", "gdn_fwd_portable",
+                       "gdn_bwd_portable", "portable",         "mma.sync, sm_80 and later"};
   const KernelInfo attention =
       attention_cuda_tier(attn, compute_capability_) == KernelTier::hopper
           ? KernelInfo{"full_attention",      "attention", "attention_fwd_wgmma",
@@ -105,7 +111,8 @@ std::vector<KernelInfo> CudaBackend::kernels(const GdnShape& gdn, const AttnShap
       product_kernel(),
       portable("embedding", "embedding", "embedding_fwd", "embedding_bwd"),
       portable("norm", "rmsnorm", "rmsnorm_fwd", "rmsnorm_bwd"),
-      delta_net(portable("linear_attention", "gdn_prep", "gdn_prep_fwd", "gdn_prep_bwd")),
+      delta_net(portable("linear_attention", "conv_silu_l2norm", "gdn_prep_fwd", "gdn_prep_bwd")),
+      delta_net(portable("linear_attention", "chunk_inverse", "gdn_kkt_fwd", rule.backward)),
       delta_net(rule),
       delta_net(portable("linear_attention", "gated_norm", "gated_norm_fwd", "gated_norm_bwd")),
       full(portable("full_attention", "qk_norm_rope", "qk_norm_rope_fwd", "qk_norm_rope_bwd")),

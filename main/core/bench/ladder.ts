@@ -68,9 +68,9 @@ export class LadderBench {
   private async climb(options: Options, folder: string, call: CallContext): Promise<Ladder> {
     const { budget, examples, rounds = usualRounds } = options;
     const startedAtMs = performance.now();
-    const machine = await readMachine();
-    const device = chooseDevice(machine, options.device);
     const model = options.model ?? bundled().model;
+    const machine = await readMachine(model);
+    const device = chooseDevice(machine, options.device);
     const dataset = options.dataset ?? bundled().samples;
     const common = { name: 'ladder', model, dataset, device, packing: { budget }, acceptSlow: true };
     const data = await openRunData(this.datasets, checkRecipe(common), call);

@@ -19,6 +19,8 @@ const device = z.looseObject({
   name: z.string().optional(),
   memoryBytes: z.number().optional(),
   freeBytes: z.number().optional(),
+  /** Why its fast kernels do not serve the model that was asked about. */
+  unserved: z.string().optional(),
 });
 
 const hello = z.looseObject({
@@ -33,17 +35,21 @@ const hello = z.looseObject({
 });
 export type Machine = z.infer<typeof hello>;
 
-/** What the engine finds on this machine. @throws {TesseraError} `noEngine`, `engineProtocol`, or what the engine says */
-export async function readMachine(): Promise<Machine> {
-  const machine = await askEngine(hello, ['hello']);
+/**
+ * What the engine finds on this machine, and which kernels serve a model (absent: the published ones).
+ * @throws {TesseraError} `noEngine`, `engineProtocol`, or what the engine says
+ */
+export async function readMachine(model?: string): Promise<Machine> {
+  const machine = await askEngine(hello, model === undefined ? ['hello'] : ['hello', '--model', model]);
   if (machine.protocol !== protocolVersion) throw protocolMismatch(machine.protocol, protocolVersion);
   return machine;
 }
 
-/** `auto` becomes the first GPU, else the CPU. */
-export function chooseDevice(machine: Machine, wanted: string): string {
+/** `auto` becomes the first GPU whose fast kernels serve the model that was asked about, else the CPU. */
+export function chooseDevice({ devices }: Pick<Machine, 'devices'>, wanted: string): string {
   if (wanted !== 'auto') return wanted;
-  return machine.devices.find(({ device: name }) => name.startsWith('cuda'))?.device ?? 'cpu';
+  const serves = devices.find(({ device: name, unserved }) => name !== 'cpu' && unserved === undefined);
+  return serves?.device ?? 'cpu';
 }
 
 /** `cuda:0,1` are two ranks. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import type { Recipe } from '../../contract/recipe.ts';
 import { isolationProof, numericsTest } from '../../contract/runs.ts';
 import { engineBinary } from '../engine/binary.ts';
 import { askEngine } from '../engine/askEngine.ts';
@@ -12,7 +13,7 @@ export type Proofs = z.infer<typeof proofs>;
 
 export interface ProofInputs {
   folder: string;
-  model: string;
+  recipe: Recipe;
   /** Folder of the token cache. */
   cache: string;
   /** Hash of the plan that lies in `folder`. */
@@ -24,7 +25,7 @@ export interface ProofInputs {
 
 /**
  * What the engine proves of itself before it trains: that packed examples do not see each other, on a pack of the
- * run's own data, and that its kernels compute what fp64 does, in the model's sizes, on the run's device. The same
+ * run's own data, and that its kernels compute what fp64 does, in the model's sizes, on the run's device and by its kernels. The same
  * engine, model, device and plan are asked once.
  */
 export class ProofDesk {
@@ -32,14 +33,17 @@ export class ProofDesk {
 
   /** @throws {TesseraError} what keeps the engine from answering */
   async prove(inputs: ProofInputs, signal: AbortSignal): Promise<Proofs> {
-    const { folder, model, cache, recompute } = inputs;
+    const { folder, recipe, cache, recompute } = inputs;
+    const { model, kernels = 'fast', precision, acceptSlow } = recipe;
     // Several devices run the same kernels: the first answers for all.
     const device = inputs.device.split(',')[0] ?? inputs.device;
-    const key = [fileStamp(engineBinary()), modelStamp(model), inputs.planHash, device, recompute].join();
+    const by = ['--device', device, '--policy', recompute, '--kernels', kernels, '--precision', precision];
+    if (acceptSlow) by.push('--accept-slow');
+    const key = [fileStamp(engineBinary()), modelStamp(model), inputs.planHash, ...by].join();
     const found = this.known.get(key);
     if (found !== undefined) return found;
     const args = ['verify', '--isolation', '--numerics', '--model', model, '--cache', cache];
-    args.push('--plan', runFiles(folder).plan, '--device', device, '--policy', recompute);
+    args.push('--plan', runFiles(folder).plan, ...by);
     const answer = await askEngine(proofs, args, { signal, maySayNo: true });
     if (this.known.size >= mostKnown) this.known.clear();
     this.known.set(key, answer);

@@ -254,7 +254,7 @@ export class Runs {
    */
   private async prepare(recipe: Recipe, call: CallContext, options: PrepareOptions = {}) {
     const { maxExamples = Infinity, isBenchmark = false, measure = true } = options;
-    const machine = await readMachine();
+    const machine = await readMachine(recipe.model);
     const device = chooseDevice(machine, recipe.device);
     const id = newRunId();
     const folder = join(this.context.home.runs, id);
@@ -286,8 +286,10 @@ export class Runs {
       if (!(engine instanceof Error) && !isBenchmark) {
         call.progress({ what: 'Proving isolation and numerics', done: 0 });
         const { recompute } = engine;
-        const asked = { ...inputs, device, recompute, planHash: plan.planHash };
-        proofs = await orError(this.proofs.prove(asked, call.signal));
+        const { planHash } = plan;
+        proofs = await orError(
+          this.proofs.prove({ folder, recipe, cache, device, recompute, planHash }, call.signal),
+        );
         cost = measure
           ? await orError(this.costOf({ recipe, device, plan }, call))
           : this.calibrations.find(recipe, device);
@@ -329,8 +331,8 @@ export class Runs {
     { dataset, budget, gradAccumulation, measure }: CostQuestion,
     call: CallContext,
   ): Promise<{ cost?: CostModel; why?: string }> {
-    const device = chooseDevice(await readMachine(), 'auto');
     const { modelDir: model } = JSON.parse(this.datasets.find(dataset).source) as DatasetSource;
+    const device = chooseDevice(await readMachine(model), 'auto');
     const { dir, release } = await this.datasets.tokens(dataset, {}, call);
     try {
       const options = { device, gradAccumulation, packing: { budget }, acceptSlow: true };

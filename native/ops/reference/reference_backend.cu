@@ -43,10 +43,15 @@ CudaReferenceBackend<Real>::CudaReferenceBackend(const CudaOptions& options, std
 
 template <typename Real>
 std::vector<KernelInfo> CudaReferenceBackend<Real>::kernels(const GdnShape&, const AttnShape&) const {
-  constexpr const char* kOps[][2] = {{"embedding", "embedding"},         {"norm", "rmsnorm"},
-                                     {"linear_attention", "gdn_prep"},   {"linear_attention", "gdn_core"},
-                                     {"linear_attention", "gated_norm"}, {"full_attention", "qk_norm_rope"},
-                                     {"full_attention", "attention"},    {"mlp", "swiglu"},
+  constexpr const char* kOps[][2] = {{"embedding", "embedding"},
+                                     {"norm", "rmsnorm"},
+                                     {"linear_attention", "conv_silu_l2norm"},
+                                     {"linear_attention", "chunk_inverse"},
+                                     {"linear_attention", "gated_delta_rule"},
+                                     {"linear_attention", "gated_norm"},
+                                     {"full_attention", "qk_norm_rope"},
+                                     {"full_attention", "attention"},
+                                     {"mlp", "swiglu"},
                                      {"head", "cross_entropy"}};
   const std::string type = sizeof(Real) == 4 ? "_fp32" : "_bf16";
   std::vector<KernelInfo> list = {this->product_kernel()};
