@@ -10,16 +10,16 @@ export const command = defineCommand({
   run: async ({ core }) => (await core()).call('system:doctor', {}),
   text: ({ gpus, libraries, engine, disk, memory, cpu, problems }) =>
     [
-      `engine     ${engine.version ?? 'missing'} (${engine.backends.join(', ') || 'no backend'}), ${engine.kernels.length} kernels`,
-      `gpus       ${gpus.map(({ device, name }) => `${String(device)} ${String(name)}`).join(', ') || 'none'}`,
+      `engine     ${engine.version ?? 'missing'} (${engine.backends.join(', ') || 'no backend'})`,
+      ...named('gpu', gpus.map(gpuText)),
       `cpu        ${cpu.name}, ${cpu.cores} cores`,
       `memory     ${gib(memory.freeBytes)} free of ${gib(memory.totalBytes)}`,
       `disk       ${gib(disk.freeBytes)} free of ${gib(disk.totalBytes)} at ${disk.home}`,
-      `libraries  ${
-        Object.entries(libraries)
-          .map(([name, found]) => `${name} ${describe(found)}`)
-          .join(', ') || 'none'
-      }`,
+      ...named('kernels', kernelTexts(engine.kernels)),
+      ...named(
+        'libraries',
+        Object.entries(libraries).map(([name, found]) => `${name} ${describe(found)}`),
+      ),
       ...problems.flatMap(({ message, hint }) => [
         '',
         `! ${message}`,
@@ -27,6 +27,41 @@ export const command = defineCommand({
       ]),
     ].join('\n'),
 });
+
+/** One line an entry, the name before the first. */
+function named(name: string, entries: string[]): string[] {
+  const lines = entries.length === 0 ? ['none'] : entries;
+  return lines.map((line, i) => `${(i === 0 ? name : '').padEnd(11)}${line}`);
+}
+
+/** `cuda:0 NVIDIA H200, 139.7 GiB free of 140.4 GiB, compute capability 9.0, driver 580.159 (CUDA up to 13.0)` */
+function gpuText(gpu: Record<string, unknown>): string {
+  const { device, name, memoryBytes, freeBytes, computeCapability, driver, cudaDriver } = gpu;
+  const size = typeof memoryBytes === 'number' ? gib(memoryBytes) : undefined;
+  const free = typeof freeBytes === 'number' ? `${gib(freeBytes)} free of ` : '';
+  return [
+    `${typeof device === 'string' ? `${device} ` : ''}${String(name ?? 'a GPU')}`,
+    ...(typeof device === 'string' ? [] : ['not usable by this engine']),
+    ...(size === undefined ? [] : [`${free}${size}`]),
+    ...(computeCapability === undefined ? [] : [`compute capability ${String(computeCapability)}`]),
+    ...(driver === undefined
+      ? []
+      : [`driver ${String(driver)}${cudaDriver === undefined ? '' : ` (CUDA up to ${String(cudaDriver)})`}`]),
+  ].join(', ');
+}
+
+/** `cuda:0  12 operations: 3 hopper, 8 portable, 1 library` */
+function kernelTexts(kernels: Record<string, unknown>[]): string[] {
+  const devices = [...new Set(kernels.map(({ device }) => String(device ?? 'cpu')))];
+  return devices.map((device) => {
+    const mine = kernels.filter((kernel) => String(kernel.device ?? 'cpu') === device);
+    if (device === 'cpu') return `cpu ${mine.length} operations: ${String(mine[0]?.reason ?? '')}`;
+    const tiers = [...new Set(mine.map(({ tier }) => String(tier)))];
+    const counts = tiers.map((tier) => `${mine.filter((kernel) => kernel.tier === tier).length} ${tier}`);
+    const slow = mine.filter((kernel) => kernel.slow === true).length;
+    return `${device} ${mine.length} operations: ${counts.join(', ')}${slow === 0 ? '' : `; ${slow} slow`}`;
+  });
+}
 
 /** `(absent)`, its place where that is known, or `(found)`. */
 function describe(library: unknown): string {

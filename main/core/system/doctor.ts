@@ -24,7 +24,7 @@ export async function examine(home: Home): Promise<DoctorReport> {
     }
   };
   const path = await attempt(engineBinary);
-  const machine = path === undefined ? undefined : await attempt(readMachine);
+  const machine = path === undefined ? undefined : await attempt(() => readMachine());
   await attempt(bundled);
   const usable = machine?.devices.filter(({ device }) => device !== 'cpu') ?? [];
   const gpus = describeGpus(machine);
@@ -40,6 +40,7 @@ export async function examine(home: Home): Promise<DoctorReport> {
         : 'Training runs on the CPU: fit for the bundled model only.',
     });
   }
+  problems.push(...(machine === undefined ? [] : gpuProblems(machine)));
   const { bavail, bsize, blocks } = statfsSync(home.root);
   const disk = { home: home.root, freeBytes: bavail * bsize, totalBytes: blocks * bsize };
   if (disk.freeBytes < lowDiskBytes) {
@@ -65,6 +66,21 @@ export async function examine(home: Home): Promise<DoctorReport> {
   };
 }
 
+/** GPUs that cannot be used, and operations for which only a slow kernel was found. */
+function gpuProblems({ devices, kernels }: Machine): ErrorBody[] {
+  const unusable = devices.flatMap(({ unserved }) =>
+    unserved === undefined ? [] : [{ code: 'unusableGpu', message: unserved }],
+  );
+  const slow = kernels
+    .filter((kernel) => kernel.slow)
+    .map(({ device = 'cpu', operation, reason }) => ({
+      code: 'slowKernel',
+      message: `${device} has only a slow kernel for ${operation}: ${reason}`,
+      hint: 'Install the libraries of CUDA 13, or name their folder in ENGINE_LIB_PATH.',
+    }));
+  return [...unusable, ...slow];
+}
+
 /** Of every GPU what the driver says and, where the engine can use it, its device. */
 function describeGpus(machine: Machine | undefined): Record<string, unknown>[] {
   const devices = machine?.devices.filter(({ device }) => device !== 'cpu') ?? [];
@@ -80,13 +96,12 @@ const roof = z.object({ flopsPerSecond: z.number(), bytesPerSecond: z.number() }
 const measured = z.object({ numerics: numericsTest, roof: roof.optional() });
 
 /**
- * Runs every kernel of a device against fp64 in the sizes of the bundled model, and measures a matrix product and a
- * copy: a few seconds.
+ * Runs every kernel of a device against fp64 in the sizes of the published models, and measures a matrix product and
+ * a copy: a few seconds.
  * @throws {TesseraError} what the engine says of the device
  */
 export async function measureDevice(device: string, signal: AbortSignal): Promise<z.infer<typeof measured>> {
-  const { model } = bundled();
-  const args = ['verify', '--numerics', '--roof', '--accept-slow', '--model', model, '--device', device];
+  const args = ['verify', '--numerics', '--roof', '--accept-slow', '--device', device];
   return askEngine(measured, args, { signal, maySayNo: true });
 }
 
