@@ -1,5 +1,7 @@
 #include "protocol/nvml.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "core/dynamic_library.h"
@@ -32,9 +34,20 @@ struct FieldValue {
     unsigned long long wide;
   } value;
 };
-constexpr unsigned kNvlinkSpeed = 90;  // NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON
+constexpr unsigned kNvlinkSpeed = 90;                     // NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON
+constexpr unsigned kPcieSent = 197, kPcieReceived = 198;  // NVML_FI_DEV_PCIE_COUNT_TX_BYTES, _RX_BYTES
+constexpr unsigned kPowerNow = 186;                       // NVML_FI_DEV_POWER_INSTANT, milliwatts
+// Traffic of GPUs without counters is measured for 20 ms a direction, in which the driver spins: each tenth
+// turn.
+constexpr int kSpinningTurns = 10;
+constexpr int kEnergyTurns = 2;
 constexpr unsigned kMostNvlinks = 18;
 constexpr int kRemoteSwitch = 2;
+
+// By NVML's type of it; 0 for one that is no unsigned number.
+unsigned long long whole_number(const FieldValue& f) {
+  return f.type == 1 ? f.value.word : f.type == 2 || f.type == 3 ? f.value.wide : 0;
+}
 
 const char* path_name(int level) {
   return level == 0    ? "board"
@@ -132,6 +145,7 @@ Nvml::Nvml() : api_(std::make_unique<Api>()) {
   }
   count_ = static_cast<int>(count);
   slow_.assign(count, Json::object());
+  traffic_.resize(count);
   for (unsigned i = 0; i < count; ++i) {
     Json named = Json::object();
     void* device = nullptr;
@@ -171,9 +185,14 @@ Json Nvml::read(int index) const {
     gpu["memoryBytes"] = memory.used;
     gpu["memoryTotalBytes"] = memory.total;
   }
-  if (a.power && a.power(device, &value) == 0) gpu["powerW"] = value / 1000.0;
+  // Now, where the driver says so; else its mean over the last second.
+  FieldValue now{};
+  now.field = kPowerNow;
+  if (a.fields && a.fields(device, 1, &now) == 0 && now.status == 0 && now.type == 1)
+    gpu["powerW"] = now.value.word / 1000.0;
+  else if (a.power && a.power(device, &value) == 0)
+    gpu["powerW"] = value / 1000.0;
   if (a.power_limit && a.power_limit(device, &value) == 0) gpu["powerLimitW"] = value / 1000.0;
-  if (a.energy && a.energy(device, &wide) == 0) gpu["energyJ"] = static_cast<double>(wide) / 1000.0;
   if (a.temperature && a.temperature(device, 0, &value) == 0) gpu["temperatureC"] = value;
   if (a.clock && a.clock(device, 1, &value) == 0) gpu["smClockMHz"] = value;
   if (a.clock && a.clock(device, 2, &value) == 0) gpu["memoryClockMHz"] = value;
@@ -182,7 +201,38 @@ Json Nvml::read(int index) const {
   return gpu;
 }
 
-// Each traffic counter is a sum over 20 ms that the call waits for: one of one GPU at a time.
+// Bytes a second since the counters were read before, one GPU at a time; without counters by a measurement of
+// 20 ms.
+void Nvml::read_traffic(void* device, int turn, Traffic* last, Json* values) const {
+  const Api& a = *api_;
+  FieldValue counters[2] = {};
+  counters[0].field = kPcieSent;
+  counters[1].field = kPcieReceived;
+  const char* names[2] = {"pcieSentBytesPerSecond", "pcieReceivedBytesPerSecond"};
+  if (a.fields && a.fields(device, 2, counters) == 0 && counters[0].status == 0 && counters[1].status == 0) {
+    const auto at = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(at - last->at).count();
+    for (int n = 0; n < 2; ++n) {
+      const auto bytes = whole_number(counters[n]);
+      auto moved = bytes - last->bytes[n];
+      if (counters[n].type == 1) moved &= 0xffffffffu;  // 32 bits, which wrap
+      if (last->counted && seconds > 0)
+        (*values)[names[n]] = std::round(static_cast<double>(moved) / seconds);
+      last->bytes[n] = bytes;
+    }
+    last->counted = true;
+    last->at = at;
+    return;
+  }
+  const int own_turn = turn / count_;
+  for (int n = 0; n < 2; ++n) {
+    unsigned kilobytes = 0;
+    if (own_turn % kSpinningTurns == 0 && a.pcie)
+      last->measured[n] = a.pcie(device, n, &kilobytes) == 0 ? kilobytes * 1e3 : -1;
+    if (last->measured[n] >= 0) (*values)[names[n]] = last->measured[n];
+  }
+}
+
 void Nvml::read_slow(int turn) {
   const Api& a = *api_;
   if (count_ == 0) return;
@@ -191,10 +241,13 @@ void Nvml::read_slow(int turn) {
   values = Json::object();
   void* device = nullptr;
   if (!a.by_index || a.by_index(static_cast<unsigned>(index), &device) != 0) return;
-  unsigned kilobytes = 0;
-  unsigned long long errors = 0;
-  if (a.pcie && a.pcie(device, 0, &kilobytes) == 0) values["pcieSentBytesPerSecond"] = kilobytes * 1e3;
-  if (a.pcie && a.pcie(device, 1, &kilobytes) == 0) values["pcieReceivedBytesPerSecond"] = kilobytes * 1e3;
+  unsigned long long errors = 0, wide = 0;
+  Traffic& last = traffic_[static_cast<size_t>(index)];
+  read_traffic(device, turn, &last, &values);
+  // Takes the driver 3 ms of a processor.
+  if (turn / count_ % kEnergyTurns == 0)
+    last.joules = a.energy && a.energy(device, &wide) == 0 ? static_cast<double>(wide) / 1000.0 : -1;
+  if (last.joules >= 0) values["energyJ"] = last.joules;
   if (a.ecc && a.ecc(device, 0, 0, &errors) == 0) values["eccCorrected"] = errors;
   if (a.ecc && a.ecc(device, 1, 0, &errors) == 0) values["eccUncorrected"] = errors;
 }

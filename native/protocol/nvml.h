@@ -2,6 +2,7 @@
 // never 0.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,11 +38,21 @@ class Nvml {
  private:
   Json describe(int index) const;
   Json links(int index) const;
+  // What was read last of a GPU's PCIe traffic, sent and received, and of its energy.
+  struct Traffic {
+    bool counted = false;
+    std::chrono::steady_clock::time_point at;
+    unsigned long long bytes[2] = {0, 0};
+    double measured[2] = {-1, -1};
+    double joules = -1;
+  };
+  void read_traffic(void* device, int turn, Traffic* last, Json* values) const;
   struct Api;
   std::unique_ptr<Api> api_;
   std::string reason_;
   int count_ = 0;
   std::vector<Json> named_, slow_;  // by index
+  std::vector<Traffic> traffic_;
 };
 
 }  // namespace tessera

@@ -113,12 +113,19 @@ EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned link, char
   return status(device, "nvlinkRemote");
 }
 EXPORT int nvmlDeviceGetFieldValues(void *device, int count, char *values) {
-  int i, result;
+  int i, result, type = 1;
   for (i = 0; i < count; ++i, values += 40) {
-    unsigned speed = 26562;
-    result = status(device, "nvlinkSpeed");
+    unsigned field, value = 26562;
+    memcpy(&field, values, 4);
+    if (field == 90) {
+      result = status(device, "nvlinkSpeed");
+    } else { /* unsupported where no setting names a value */
+      value = (unsigned)setting(field == 186 ? "powerNow" : field == 197 ? "pcieSent" : "pcieReceived", 0);
+      result = value == 0 ? 3 : 0;
+    }
+    memcpy(values + 24, &type, 4);
     memcpy(values + 28, &result, 4);
-    memcpy(values + 32, &speed, 4);
+    memcpy(values + 32, &value, 4);
   }
   return 0;
 }
