@@ -72,6 +72,7 @@ void add_bench(CLI::App& app, int* status) {
     const DeviceOptions plain{
         .threads = args->threads, .profile = "", .graphs = !args->eager, .precision = args->precision};
     const ModelConfig config = shape_config(bench.shape);
+    bench.used_before = used_bytes(args->device);
     Json report;
     bool timed_by_operation = false;
     {
@@ -83,6 +84,7 @@ void add_bench(CLI::App& app, int* status) {
       // Events around every operation cost time of their own: a run apart.
       bench.steps = args->profile_steps;
       bench.hash = false;
+      bench.used_before = -1;
       const auto device = make_model_backend(
           args->device, config, args->accept_slow,
           {.threads = args->threads, .profile = args->profile, .precision = args->precision});

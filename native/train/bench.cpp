@@ -16,6 +16,7 @@
 #include "model/flops.h"
 #include "model/init.h"
 #include "model/profiled_backend.h"
+#include "protocol/nvml.h"
 #include "train/profile.h"
 
 namespace tessera {
@@ -244,6 +245,13 @@ ModelConfig shape_config(const std::string& name) {
   return c;
 }
 
+i64 used_bytes(const std::string& device) {
+  if (device.rfind("cuda:", 0) != 0) return -1;
+  const Nvml nvml;
+  const int index = std::atoi(device.c_str() + 5);
+  return index < nvml.count() ? nvml.read(index).value("memoryBytes", i64{-1}) : -1;
+}
+
 Json run_bench(Backend& device, const BenchOptions& o) {
   ProfiledBackend backend(device);
   const ModelConfig config = shape_config(o.shape);
@@ -282,6 +290,7 @@ Json run_bench(Backend& device, const BenchOptions& o) {
       land(0);
       device.synchronize();
       backend.enable(true);
+      if (!device.profile_source().empty()) device.profile(true);  // forgets the warm-up's operations
       ms.clear();
       real = positions = 0;
       flops = 0;
@@ -321,7 +330,9 @@ Json run_bench(Backend& device, const BenchOptions& o) {
   auto sorted = ms;
   std::sort(sorted.begin(), sorted.end());
   const MemoryPlan m = executor.plan();
-  const size_t used = std::max(device.memory_used(), m.total);
+  const i64 used = o.used_before >= 0
+                       ? used_bytes(device.name()) - o.used_before
+                       : static_cast<i64>(device.fixed_shapes() ? device.memory_used() : m.total);
   const i64 capacity_positions = executor.options().batch.tokens * o.micro_batches;
   Json report = {
       {"device", device.name()},

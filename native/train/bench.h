@@ -25,7 +25,11 @@ struct BenchOptions {
   i64 head_rows = 2048;     // 0: the whole micro-batch at once
   bool hash = false;        // of the weights at the end: equal runs end in equal bits
   std::uint64_t seed = 1;
+  i64 used_before = -1;  // bytes in use on the device before this process came to it; -1: not known
 };
+
+// Bytes in use on a device as its driver tells them, whoever has them; -1: it does not.
+i64 used_bytes(const std::string& device);
 
 ModelConfig shape_config(const std::string& shape);  // throws invalid_shape
 

@@ -210,6 +210,8 @@ void Trainer::start() {
         {"total", 1},
         {"recompute", policy_name(executor_->options().policy)},
         {"memory", forecast()["memory"]}});
+  // Its large matrices: while the memory is still free, so that the run's peak is what was planned.
+  if (backend_->fixed_shapes()) backend_->roof();
   executor_->allocate();
   first_step_ = 1;
   if (options_.resume.empty()) {

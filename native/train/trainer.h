@@ -98,7 +98,8 @@ class Trainer {
   void warm_up();
   bool profile_due();
   void take_profiled_step();
-  Json profile_report(i64 launches);
+  double usual_step_ms() const;
+  Json profile_report(i64 launches, double step_ms);
   void settle_operations();
   void emit_account();
   std::optional<std::string> obey(CommandReader& commands);
