@@ -18,15 +18,16 @@ constexpr size_t kBufferBytes = size_t{4} << 20;
 constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
                                          CUPTI_ACTIVITY_KIND_MEMSET};
 
-// CUPTI's callbacks take no pointer of ours, and come from a thread of its own.
+// CUPTI's callbacks take no pointer of ours, and come from a thread of its own, also while the program ends:
+// what they use is never destroyed.
 struct Collected {
   std::mutex mutex;
   std::vector<Activity> activities;
   CUptiResult (*next_record)(std::uint8_t*, size_t, CUpti_Activity**) = nullptr;
 };
 Collected& collected() {
-  static Collected all;
-  return all;
+  static Collected* const all = new Collected;
+  return *all;
 }
 
 void CUPTIAPI give_buffer(std::uint8_t** buffer, size_t* size, size_t* max_records) {
@@ -38,8 +39,8 @@ void CUPTIAPI give_buffer(std::uint8_t** buffer, size_t* size, size_t* max_recor
 // "tessera::(anonymous namespace)::rmsnorm_fwd_kernel<…>(…)" as rmsnorm_fwd_kernel. The set holds it for
 // good.
 const char* readable(const char* symbol) {
-  static std::map<std::string, std::string> names;
-  std::string& name = names[symbol];
+  static auto* const names = new std::map<std::string, std::string>;
+  std::string& name = (*names)[symbol];
   if (!name.empty()) return name.c_str();
   int status = 0;
   char* demangled = abi::__cxa_demangle(symbol, nullptr, nullptr, &status);
