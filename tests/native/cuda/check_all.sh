@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # Everything that only a GPU can check, in one command and one table. Usage: check_all.sh BUILD_DIR [DEVICE]
 # Needs the build's programs and the fixtures; python3 with torch and transformers adds a row, so does compute-sanitizer.
-# ONLY="a b" runs the groups named: operations cores model odd identity run memory profile sanitizer.
+# ONLY="a b" runs the groups named: machine operations cores model odd identity run memory profile sanitizer.
 # LOGS: a folder for the full output.
+#   machine     hello's GPUs and kernels, the self-test in the published sizes, the roof, telemetry at 10 Hz and its cost
 #   operations  each operation against the CPU backend: packed lengths 1 2 3 4 5 63 64 65 127 129 4096 and empty
 #               segments, gate extremes, logits past 2^31, 100 optimizer steps against fp64, unbiased rounding, refusals
 #   cores       delta rule and attention alone: packed = alone, perturbation, two runs, every tier
 #   model       verify on real-dims in fp32 and bf16, every policy;  odd: tiny by the reference kernels, and its refusal
 #   identity    equal weights after the same steps: two runs, without graphs, every policy
 #   run         train: pause, checkpoint, stop, resumed = never stopped, both optimizers; NaN refused; loaded by transformers
-#   memory      forecast against the device, 3 %
+#   memory      forecast against what the driver says this process took, 3 %, four shapes and policies
+#   profile     by kernel (CUPTI) and by operation (events)
+#   sanitizer   memcheck, racecheck, synccheck and initcheck of the Hopper kernels; memcheck and racecheck of verify
 set -uo pipefail
 build=${1:?the build folder}
 device=${2:-cuda:0}
@@ -33,6 +36,10 @@ program() { # name, command…
   row "$name" $? "$(grep -E 'checks? failed' "$logs/$name.log" | paste -sd ';' || tail -1 "$logs/$name.log")"
   grep '^FAIL' "$logs/$name.log" | head -20
 }
+
+if wants machine; then
+  python3 "$root/tests/native/cuda/check_machine.py" "$engine" "$device" "$logs" || failed=1
+fi
 
 if wants operations; then program cuda_ops_check "$build/cuda_ops_check" --device "${device#cuda:}"; fi
 if wants cores; then
@@ -77,21 +84,50 @@ if wants run; then
 fi
 
 if wants memory; then
-  "$engine" bench --shape 0.8b --device "$device" --optimizer bf16sr --policy P0 --steps 3 --profile-steps 0 \
-    >"$logs/memory.json" 2>"$logs/memory.log"
-  told=$(field "'%.3f GiB, forecast %.3f: %+.2f %%' % (v['peakMemoryGiB'], v['memory']['total'] / 2**30, 100 * (v['memory']['total'] / 2**30 / v['peakMemoryGiB'] - 1))" <"$logs/memory.json")
-  field "'within' if abs(v['memory']['total'] / 2**30 / v['peakMemoryGiB'] - 1) < 0.03 else 'outside'" <"$logs/memory.json" | grep -q within
-  row "memory forecast within 3 %" $? "$told"
+  for case in "0.8b P0 bf16sr" "0.8b full master32" "2b P1 bf16sr" "4b P2 bf16sr"; do
+    read -r shape policy optimizer <<<"$case"
+    "$engine" bench --shape "$shape" --device "$device" --optimizer "$optimizer" --policy "$policy" --steps 3 \
+      --profile-steps 0 >"$logs/memory.json" 2>"$logs/memory.log"
+    ratio="v['memory']['total'] / 2**30 / v['peakMemoryGiB'] - 1"
+    told=$(field "'%.3f GiB, forecast %.3f: %+.2f %%' % (v['peakMemoryGiB'], v['memory']['total'] / 2**30, 100 * ($ratio))" <"$logs/memory.json")
+    field "'within' if abs($ratio) < 0.03 else 'outside'" <"$logs/memory.json" | grep -q within
+    row "memory, $case" $? "$told"
+  done
 fi
 
 if wants profile; then
-  "$engine" bench --shape 0.8b --device "$device" --optimizer bf16sr --clip 0 --policy P0 --steps 5 --profile cupti \
-    --profile-steps 3 >"$logs/profile.json" 2>"$logs/profile.log"
-  row "profile by cupti" $? "$(field "v['profileSource'] + '; ' + ', '.join('%s %.2f ms' % (o['op'], o['totalMs']) for o in v['ops'][:3])" <"$logs/profile.json")"
+  for source in cupti events; do
+    "$engine" bench --shape 0.8b --device "$device" --optimizer bf16sr --clip 0 --policy P0 --steps 5 --profile $source \
+      --profile-steps 3 >"$logs/profile-$source.json" 2>"$logs/profile-$source.log"
+    code=$?
+    # The kernels of a step take no longer than the step; what they sum to says whether they are all there.
+    told=$(field "v['profileSource'] + '; %.2f of %.2f ms a step; ' % (sum(o['totalMs'] for o in v['ops']) / 3, v['msPerStep']['median']) + ', '.join('%s %d, %.2f ms' % (o['op'], o['calls'] / 3, o['totalMs'] / 3) for o in v['ops'][:3])" <"$logs/profile-$source.json")
+    [ $code -eq 0 ] && field "'whole' if v['profileSource'].startswith('$source') and 0.8 < sum(o['totalMs'] for o in v['ops']) / 3 / v['msPerStep']['median'] < 1.1 else 'part'" <"$logs/profile-$source.json" | grep -q whole
+    row "profile by $source" $? "$told"
+  done
 fi
 
 if wants sanitizer; then
   if command -v compute-sanitizer >/dev/null; then
+    # The checks of single kernels side by side: each is bound by one core.
+    for tool in memcheck racecheck synccheck initcheck; do
+      for check in gdn_check attention_check; do
+        (
+          timeout "${SANITIZER_SECONDS:-600}" compute-sanitizer --tool $tool "$build/$check" --quick-hopper \
+            >"$logs/$tool-$check.log" 2>&1
+          echo $? >"$logs/$tool-$check.code"
+        ) &
+      done
+    done
+    wait
+    for tool in memcheck racecheck synccheck initcheck; do
+      for check in gdn_check attention_check; do
+        code=$(cat "$logs/$tool-$check.code")
+        summary=$(grep 'SUMMARY' "$logs/$tool-$check.log" | tail -1)
+        [ "$code" -eq 0 ] && [[ "$summary" == *" 0 errors"* || "$summary" == *"(0 errors"* || "$summary" == *"0 hazards"* ]]
+        row "$tool, $check" $? "${summary#========= } $(grep -E 'checks? failed' "$logs/$tool-$check.log") exit $code"
+      done
+    done
     for tool in memcheck racecheck; do
       timeout "${SANITIZER_SECONDS:-600}" compute-sanitizer --tool $tool "$engine" verify --precision bf16 \
         --fixture "$golden/real-dims" --device "$device" >"$logs/$tool.log" 2>&1

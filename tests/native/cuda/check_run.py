@@ -92,6 +92,14 @@ def recipe(mode, **more):
             "schedule": {"kind": "cosine", "warmupSteps": 2}, "checkpoint": {"everySteps": 4, "keep": 9}, **more}
 
 
+def answer(*call):
+    """The engine's one JSON value."""
+    done = subprocess.run([str(c) for c in (engine, *call)], capture_output=True, text=True, timeout=120)
+    with open(logs / "answers.log", "a") as log:
+        log.write(f"{' '.join(map(str, call))}\n{done.stdout}{done.stderr}\n")
+    return json.loads(done.stdout.strip().split("\n")[-1])
+
+
 def checkpoints(out):
     return sorted((p for p in (work / out).iterdir() if p.is_dir()), key=lambda p: int("".join(filter(str.isdigit, p.name))))
 
@@ -127,6 +135,57 @@ for mode in ("master32", "bf16sr"):
     good, text = same_files(checkpoints(f"whole-{mode}")[-1], checkpoints(f"halves-{mode}")[-1])
     row(f"resumed = never stopped, {mode}", good, text)
 
+# What is asked before a run: its memory and steps, what its steps cost, and that packed examples are apart.
+(work / "asked.json").write_text(json.dumps(recipe("bf16sr")))
+asked = ("train", "--recipe", work / "asked.json", "--cache", work / "cache", "--model", model, "--out", work / "asked",
+         "--device", device, "--plan")
+told = answer(*asked, work / "plan.safetensors", "--forecast")
+row("forecast", told.get("steps") == STEPS and told["memory"]["total"] > 2**29,
+    f"{told.get('steps')} steps, {told.get('memory', {}).get('total', 0) / 2**20:.0f} MiB, {told.get('recompute')} {told.get('error', '')}")
+told = answer(*asked, work / "plan.safetensors", "--measure", "2", "--passes", "2")
+times = [s["milliseconds"] for s in told.get("steps", [])]
+row("steps timed for a forecast", len(times) > 1 and min(times) > 0 and told["fixedShapes"] and not (work / "asked").exists(),
+    f"{len(times)} steps, {min(times, default=0):.2f} to {max(times, default=0):.2f} ms {told.get('error', '')}")
+proof = ("verify", "--isolation", "--numerics", "--model", model, "--cache", work / "cache", "--plan",
+         work / "plan.safetensors", "--device", device)
+# Twelve examples that share few tokens: what one adds to an embedding row must not regroup what others add.
+few = [[draw.choice(range(8)) for _ in range(n)] for n in lengths[:12]]
+flat = [t for example in few for t in example]
+(work / "few").mkdir()
+safetensors(work / "few" / "shard-00000.safetensors",
+            {"input_ids": i32(flat), "supervised": ("U8", [len(flat)], b"\1" * len(flat)),
+             "offsets": i64([sum(lengths[:n]) for n in range(13)])})
+safetensors(work / "few.safetensors",
+            {"example": i32(list(range(12))), "start": i64([0] * 12), "length": i32(lengths[:12]),
+             "bin_offsets": i64([0, 12])})
+few_proof = [work / "few" if c == work / "cache" else work / "few.safetensors" if c == work / "plan.safetensors" else c
+             for c in proof if c != "--numerics"]
+for precision in ("bf16", "fp32"):
+    told = answer(*few_proof, "--precision", precision)
+    row(f"isolation with shared tokens, {precision}", told.get("ok") is True,
+        told["isolation"]["message"] if "isolation" in told else str(told.get("error")))
+told = answer(*proof, "--precision", "bf16")
+row("isolation and numerics", told.get("ok") is True, f"{told['isolation']['message']}; {told['numerics']['message']}"
+    if "isolation" in told else str(told.get("error")))
+told = answer(*proof, "--precision", "bf16", "--leak")
+row("a lost boundary is found", told.get("isolation", {}).get("ok") is False and told["numerics"]["ok"],
+    told.get("isolation", {}).get("message", str(told.get("error"))))
+told = answer(*proof, "--precision", "fp32")
+row("isolation and numerics, fp32", told.get("ok") is True, f"{told['isolation']['message']}; {told['numerics']['message']}"
+    if "isolation" in told else str(told.get("error")))
+
+# Plans that were damaged are refused by name before anything is launched.
+for what, damage in (("falling boundaries", {"bin_offsets": i64([0, 4, 2, *range(6, EXAMPLES + 1, 2)])}),
+                     ("an example that is not there", {"example": i32([EXAMPLES, *range(1, EXAMPLES)])}),
+                     ("a piece past its example", {"length": i32([lengths[0] + 1, *lengths[1:]])}),
+                     ("a bin past the budget", {"bin_offsets": i64([0, EXAMPLES])})):
+    safetensors(work / "damaged.safetensors",
+                {"example": i32(list(range(EXAMPLES))), "start": i64([0] * EXAMPLES), "length": i32(lengths),
+                 "bin_offsets": i64(list(range(0, EXAMPLES + 1, 2))), **damage})
+    told = answer(*asked, work / "damaged.safetensors", "--measure", "1")
+    row(f"plan with {what}", told.get("error", {}).get("code") == "invalid_plan",
+        told.get("error", {}).get("message", "not refused").replace(str(work) + "/", "")[:120])
+
 # A weight that is NaN from the start: nothing changes, the layer is named.
 broken = work / "broken"
 shutil.copytree(model, broken)
@@ -139,9 +198,21 @@ raw[at:at + 2] = b"\xc0\x7f" if info["dtype"] == "BF16" else raw[at:at + 2]
 nan = Run("nan", recipe("master32"), folder=broken)
 nan.until()
 error = next((e for e in nan.events if e["event"] == "error"), {"message": "no error", "code": ""})
-kept = [p.name for p in checkpoints("nan")] if (work / "nan").exists() else []
-row("NaN: refused, layer named, state kept", error["code"] == "non_finite" and "layer 1" in error["message"] and bool(kept),
-    f"{error['message'][:110]} {kept}")
+row("NaN in a weight: refused, layer named", error["code"] == "non_finite" and "layer 1" in error["message"],
+    error["message"][:110])
+kept = [p.name for p in (work / "nan").glob("**/*.safetensors")] if (work / "nan").exists() else []
+row("weights that are NaN are not saved", not kept, f"{kept}")
+
+# A rate that no model survives: the step that overflows is refused, the state before it is kept.
+wild = recipe("master32")
+wild["optimizer"]["lr"] = 1e30
+wild["schedule"] = {"kind": "constant", "warmupSteps": 0}
+wild["checkpoint"] = {"everySteps": 0, "keep": 9}
+lost = Run("lost", wild)
+lost.until()
+error = next((e for e in lost.events if e["event"] == "error"), {"message": "no error", "code": ""})
+kept = [p.name for p in checkpoints("lost")] if (work / "lost").exists() else []
+row("an overflow: refused, state before kept", error["code"] == "non_finite" and bool(kept), f"{error['message'][:110]} {kept}")
 
 # What was saved, loaded by transformers on this GPU.
 try:
