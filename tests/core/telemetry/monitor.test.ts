@@ -126,7 +126,7 @@ describe('the monitor', { timeout: 30_000 }, () => {
 
   it('takes power and traffic from counters where the driver has them', async () => {
     const until = watch('count 1\npowerNow 301500\npcieSent 1000\npcieReceived 5000\n');
-    await until(({ gpus }) => gpus[0]?.powerW === 301.5);
+    await until(({ gpus }) => gpus[0]?.powerW === 301.5 && gpus[0].pcieSentBytesPerSecond === 0);
     writeFileSync(script, 'count 1\npowerNow 301500\npcieSent 9001000\npcieReceived 5000\n');
     const { gpus } = await until(({ gpus: all }) => Number(all[0]?.pcieSentBytesPerSecond) > 0);
     expect(gpus[0]?.pcieReceivedBytesPerSecond).toBe(0);
