@@ -109,8 +109,7 @@ test('a home that cannot be written is named, and another one is a click away', 
   const relaunched = app.evaluate(
     ({ app: electron, dialog }, path) =>
       new Promise<string[]>((resolve) => {
-        dialog.showOpenDialog = (() =>
-          Promise.resolve({ canceled: false, filePaths: [path] })) as typeof dialog.showOpenDialog;
+        dialog.showOpenDialog = () => Promise.resolve({ canceled: false, filePaths: [path] });
         let args: string[] = [];
         electron.relaunch = (options) => {
           args = options?.args ?? [];

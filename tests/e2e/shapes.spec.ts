@@ -54,7 +54,9 @@ async function moving(page: Page): Promise<string[]> {
     [...document.querySelectorAll('*')].flatMap((element) => {
       const { transitionDuration, animationName } = getComputedStyle(element);
       const isStill = animationName === 'none' && !/[1-9]/.test(transitionDuration);
-      return isStill ? [] : [`${element.tagName} ${element.className.toString()} ${transitionDuration}`];
+      return isStill
+        ? []
+        : [`${element.tagName} ${element.getAttribute('class') ?? ''} ${transitionDuration}`];
     }),
   );
 }
