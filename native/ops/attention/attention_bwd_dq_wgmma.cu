@@ -228,8 +228,11 @@ void run_bwd_dq_wgmma(const Args& args, const Gradients& out, const float* lse, 
   check_cuda(cudaFuncSetAttribute(attention_bwd_dq_wgmma_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   kSharedBytes),
              "attention_bwd_dq_wgmma");
-  // Of a sequence's chunks one of each two begins a pair, and the last may be alone.
-  const int pairs = std::min(args.num_chunk, (args.num_chunk + args.num_seq + 1) / 2);
+  // Of a sequence's chunks one of each two begins a pair, and the last may be alone; ranked, pairs come
+  // first.
+  const bool ranked = args.num_chunk <= kMostRanked;
+  const int pairs =
+      ranked ? std::min(args.num_chunk, (args.num_chunk + args.num_seq + 1) / 2) : args.num_chunk;
   attention_bwd_dq_wgmma_kernel<<<dim3(args.heads, pairs), kThreads, kSharedBytes, stream>>>(args, out, lse);
   check_launch("attention_bwd_dq_wgmma");
 }

@@ -6,11 +6,15 @@
 
 namespace tessera::attention {
 
+// Above, a block would look longer for its chunk than a good order saves: chunks are taken as they come.
+inline constexpr int kMostRanked = 256;
+
 // Of the chunks, that with the rank-th most work (work(chunk) >= 0; an unused chunk has none), the earlier
 // first among equals. Every thread of the block calls it; keys: num_chunk + 5 ints of shared memory, 16-byte
 // aligned and free again afterwards.
 template <typename Work>
 __device__ __forceinline__ Chunk chunk_of_rank(const Args& args, int rank, int* keys, Work work) {
+  if (args.num_chunk > kMostRanked) return args.chunk[rank];
   const int n = args.num_chunk, padded = (n + 3) / 4 * 4, thread = threadIdx.x, threads = blockDim.x;
   // Distinct, and in the order wanted.
   for (int c = thread; c < padded; c += threads) {
