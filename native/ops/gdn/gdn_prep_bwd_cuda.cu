@@ -192,7 +192,7 @@ __device__ __forceinline__ void walk_batch(const Segment& at, const unsigned cha
     for (int c = 0; c < 4; ++c) carried.dp[j][c] = fresh[kBatch - kHalo + j][c];
 }
 
-// dw: this lane's four channels' part of the taps' gradient.
+// A warp's segment; carried.dw becomes this lane's four channels' part of the taps' gradient.
 template <bool kWide, bool kNormed, int kCopies, int kStages, int kStageBytes>
 __device__ __forceinline__ void walk_segment(const Segment& at, const float* taps, Carried& carried) {
   if (at.begin >= at.T) return;
