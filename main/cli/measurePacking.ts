@@ -29,6 +29,7 @@ export async function measurePacking(
   recipe: Recipe,
   strategies: readonly Recipe['packing']['strategy'][],
   maxExamples: number,
+  epochs = 1,
 ): Promise<PackingMeasurement[]> {
   const core = await invocation.core();
   const measured: PackingMeasurement[] = [];
@@ -36,7 +37,7 @@ export async function measurePacking(
     const { epochs: _epochs, evalShare: _share, evalDataset: _set, ...rest } = recipe;
     const one = {
       ...rest,
-      epochs: 1,
+      epochs,
       name: `${recipe.name}: ${strategy}`,
       packing: { ...recipe.packing, strategy },
     };

@@ -9,7 +9,7 @@ const strategies = ['padded', 'sorted', 'in-order', 'best-fit'] as const;
 
 export const command = defineCommand({
   summary: 'Train on the same examples padded, sorted, in order and packed, and measure each',
-  usage: '[--dataset ID] [--model DIR] [--budget N] [--examples N] [--device D]',
+  usage: '[--dataset ID] [--model DIR] [--budget N] [--examples N] [--epochs N] [--device D]',
   options: {
     dataset: {
       type: 'string',
@@ -19,6 +19,11 @@ export const command = defineCommand({
     model: { type: 'string', value: 'DIR', help: 'a model folder; default: the bundled model' },
     budget: { type: 'string', value: 'N', help: 'tokens in a bin; default 2048' },
     examples: { type: 'string', value: 'N', help: 'how many examples; default 200' },
+    epochs: {
+      type: 'string',
+      value: 'N',
+      help: 'how often each is seen; default 1. A GPU warms up in its first steps: let it take a hundred',
+    },
     device: { type: 'string', value: 'D', help: 'auto, cpu, cuda:0; default auto' },
   },
   numPositionals: [0, 0],
@@ -33,7 +38,8 @@ export const command = defineCommand({
       acceptSlow: true,
     });
     const maxExamples = numberOption('examples', options.examples, { integer: true, min: 1 }) ?? 200;
-    return { rows: await measurePacking(invocation, recipe, strategies, maxExamples) };
+    const epochs = numberOption('epochs', options.epochs, { integer: true, min: 1 }) ?? 1;
+    return { rows: await measurePacking(invocation, recipe, strategies, maxExamples, epochs) };
   },
   text: ({ rows }) => packingTable(rows),
 });
