@@ -33,6 +33,8 @@ const unseenDrift = { shared: 0.05, device: 0.02 };
 /** A forecast from fewer shapes than the model has terms extrapolates. */
 const fewestShapes = 4;
 const extrapolation = 0.2;
+/** Rounds from which on one that stands out is told from the others. */
+const fewestRounds = 3;
 
 const terms = ['steps', 'bins', 'positions', 'tokens', 'squares'] as const;
 type Term = (typeof terms)[number];
@@ -44,8 +46,9 @@ type Term = (typeof terms)[number];
  * drift that a short measurement cannot see. Returns undefined where nothing usable was measured.
  */
 export function calibrate(measured: readonly MeasuredStep[], options: CalibrationOptions): Costs | undefined {
-  const steps = measured.filter(({ positions, milliseconds }) => positions > 0 && milliseconds > 0);
-  if (steps.length === 0) return undefined;
+  const usable = measured.filter(({ positions, milliseconds }) => positions > 0 && milliseconds > 0);
+  if (usable.length === 0) return undefined;
+  const steps = options.fixedShapes ? withoutPauses(usable) : usable;
   const used = termsOf(options);
   const shapes = [...Map.groupBy(steps, ({ shape }) => shape).values()].map((group) => ({
     row: used.map((term) => (term === 'steps' ? 1 : (group[0]?.[term] ?? 0))),
@@ -126,6 +129,20 @@ export function fill({ tokens, bins, budget }: Pick<Plan, 'tokens' | 'bins' | 'b
 function termsOf({ fixedShapes, accumulates }: CalibrationOptions): Term[] {
   // With one bin a step the two cannot be told apart, and need not be.
   return terms.filter((term) => (term !== 'steps' || accumulates) && (term !== 'positions' || !fixedShapes));
+}
+
+/**
+ * Of steps of one shape, without those that took more than twice the middle one: the host stood still while each was
+ * waited for, which a device with others in flight does not feel.
+ */
+function withoutPauses(steps: readonly MeasuredStep[]): MeasuredStep[] {
+  return [...Map.groupBy(steps, ({ shape }) => shape).values()].flatMap((group) => {
+    const sorted = group.map(({ milliseconds }) => milliseconds).sort((a, b) => a - b);
+    const middle = sorted[(sorted.length - 1) >> 1] ?? 0;
+    return group.length < fewestRounds
+      ? group
+      : group.filter(({ milliseconds }) => milliseconds <= 2 * middle);
+  });
 }
 
 interface Shape {

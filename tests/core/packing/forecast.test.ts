@@ -59,6 +59,18 @@ describe('a fit', () => {
   });
 });
 
+test('a pause of the host among the steps of a device changes neither the forecast nor its error', () => {
+  const device = { fixedShapes: true, accumulates: false };
+  const steps = measure(5, { noise: 0.01, drift: 0.01 });
+  const paused = steps.map((step, i) =>
+    i === 11 ? { ...step, milliseconds: step.milliseconds + 400 } : step,
+  );
+  const [without, withPause] = [calibrate(steps, device), calibrate(paused, device)];
+  const seconds = (costs: typeof without) => secondsOf(costs!, loadOf(plan)).seconds;
+  expect(seconds(withPause) / seconds(without)).toBeCloseTo(1, 1);
+  expect(withPause!.relativeError).toBeLessThan(without!.relativeError + 0.05);
+});
+
 describe('a forecast', () => {
   test('foretells each strategy from a few steps of other shapes, padding and long examples apart', () => {
     for (const accumulates of [false, true]) {
