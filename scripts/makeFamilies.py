@@ -5,6 +5,7 @@ Output, one JSON object a line: {template, chat, text or error, whose?}; `whose`
 the message that it came from, or null where nobody knows.
 """
 
+import functools
 import json
 import re
 import sys
@@ -82,11 +83,12 @@ def main():
     env = environment()
     now = datetime(*given["now"])
     env.globals["strftime_now"] = lambda format: now.strftime(format)
+    compiled = functools.cache(env.from_string)
     for name, source in given["templates"].items():
         for chat_name, chat in chats.items():
             case = {"template": name, "chat": chat_name}
             try:
-                template = env.from_string(source)
+                template = compiled(source)
                 if not chat["messages"]:
                     raise ValueError("transformers refuses an empty conversation")
                 case["text"] = template.render(**context_of(chat))

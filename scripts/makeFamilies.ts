@@ -13,7 +13,7 @@ import { parsePythonJson } from '../main/core/datasets/pythonJson.ts';
 import { chatContext } from '../main/core/datasets/template/chat.ts';
 import { TemplateError } from '../main/core/datasets/template/errors.ts';
 import { DEFAULT_SUPERVISION } from '../main/core/datasets/template/supervision.ts';
-import { compileTemplate } from '../main/core/datasets/template/template.ts';
+import { compileTemplate, type Template } from '../main/core/datasets/template/template.ts';
 import { roleOf } from '../main/core/datasets/template/origins.ts';
 import { Dict } from '../main/core/datasets/template/values.ts';
 import type { Value } from '../main/core/datasets/template/values.ts';
@@ -56,7 +56,9 @@ function ours(
 ): { text: string; spans: (readonly [number, number])[] } | { error: string } {
   try {
     const context = chatContext(chat);
-    const { text, supervised } = compileTemplate(source).renderSupervised(
+    const compiled = templatesBySource.get(source) ?? compileTemplate(source);
+    templatesBySource.set(source, compiled);
+    const { text, supervised } = compiled.renderSupervised(
       context,
       DEFAULT_SUPERVISION,
       new Date(2026, 6, 5, 9, 5, 7),
@@ -72,6 +74,8 @@ function rolesOf(chat: Value): string[] {
   const messages = chat instanceof Dict ? chat.get('messages') : undefined;
   return Array.isArray(messages) ? messages.map((one) => (one instanceof Dict ? roleOf(one) : '')) : [];
 }
+
+const templatesBySource = new Map<string, Template>();
 
 /** What is wrong with our render of a case; undefined where nothing is. */
 function difference(wanted: Wanted, got: ReturnType<typeof ours>, roles: string[]): string | undefined {

@@ -98,7 +98,7 @@ class Supervisor {
     this.#adoptLooseText();
     this.#returnAsides();
     for (const piece of this.#pieces) this.#setWhy(piece.start, piece.end, this.#whyOf(piece));
-    const turns = this.#assistantTurns();
+    const turns = this.#assistantTurns().map(fromSpeech);
     if (options.turns !== 'all') this.#refuseIfUntraceable(turns);
     const last = turns.at(-1);
     for (const pieces of turns) {
@@ -371,6 +371,17 @@ function isPairStart(text: string, unit: number): boolean {
   if (code < 0xd800 || code > 0xdbff) return false;
   const next = text.charCodeAt(unit + 1);
   return next >= 0xdc00 && next <= 0xdfff;
+}
+
+/**
+ * A turn from the stretch in which its message begins to speak: what a template prints of it earlier and elsewhere, its
+ * role in a summary, say, is no part of the turn.
+ */
+function fromSpeech(pieces: Piece[]): Piece[] {
+  const first = pieces.findIndex(({ kind }) => isSpeech(kind));
+  let start = first;
+  while (start > 0 && pieces[start]?.start === pieces[start - 1]?.end) start--;
+  return first === -1 ? pieces : pieces.slice(start);
 }
 
 /** What the message says, as against its frame. */

@@ -236,6 +236,15 @@ describe('what a message cannot do', () => {
     expect(learned(supervise(template, chat))).toEqual(['calling<|end|>']);
   });
 
+  it('is no part of the turn where the template names the speaker earlier, elsewhere', () => {
+    const template = `{{ messages[-1].role }} speaks last\n${LOOP}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}`;
+    const chat = [
+      { role: 'user', content: 'ask' },
+      { role: 'assistant', content: 'say' },
+    ];
+    expect(learned(supervise(template, chat))).toEqual(['say<|end|>']);
+  });
+
   it('is refused where the answer cannot be followed', () => {
     const template = `{{ messages|map(attribute='content')|map('length')|join(' ') }}`;
     expect(() => supervise(template, CHAT)).toThrow(/generation/);
