@@ -58,7 +58,8 @@ describe('the kernels of a preflight', () => {
   });
 
   it('count those of the device alone, and the plain ones that a recipe asks for', () => {
-    const slow = { operation: 'linear', reason: 'no cuBLASLt', slow: true };
+    const names = { layerKind: 'mlp', operation: 'linear', forward: 'linear_fwd', backward: 'linear_bwd' };
+    const slow = { ...names, tier: 'reference', reason: 'no cuBLASLt', slow: true };
     expect(judged({ ...served, kernels: [{ ...slow, device: 'cuda:1' }] }, 'cuda:0')('kernels')?.status).toBe(
       'pass',
     );
