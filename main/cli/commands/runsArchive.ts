@@ -1,4 +1,5 @@
 import { defineCommand } from '../command.ts';
+import { namedRuns, runNames } from '../namedRuns.ts';
 
 export const command = defineCommand({
   summary: 'Take runs out of the list; nothing is deleted',
@@ -7,17 +8,14 @@ export const command = defineCommand({
   numPositionals: [1, Infinity],
   run: async ({ positionals, options, core }) => {
     const client = await core();
-    // Which ones `latest` and names meant, before they are out of the list.
-    const shown = await Promise.all(positionals.map((id) => client.call('runs:show', { id })));
-    const runs = shown.map(({ run: { id, name } }) => ({ id, name }));
+    const runs = await namedRuns(client, positionals);
     const ids = runs.map(({ id }) => id);
     const answer = await client.call('runs:archive', { ids, archived: !options.undo });
     return { ...answer, runs, undo: options.undo };
   },
   text: ({ runs, undo }) => {
-    const names = runs.map(({ id, name }) => `${name} (${id})`).join(', ');
-    if (undo) return `${names} ${runs.length === 1 ? 'is' : 'are'} in the list again`;
+    if (undo) return `${runNames(runs)} ${runs.length === 1 ? 'is' : 'are'} in the list again`;
     const ids = runs.map(({ id }) => id).join(' ');
-    return `archived ${names}; in the list again with: tessera runs archive ${ids} --undo`;
+    return `archived ${runNames(runs)}; in the list again with: tessera runs archive ${ids} --undo`;
   },
 });

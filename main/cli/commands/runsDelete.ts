@@ -1,4 +1,5 @@
 import { defineCommand } from '../command.ts';
+import { namedRuns, runNames } from '../namedRuns.ts';
 
 export const command = defineCommand({
   summary: 'Delete runs; for seven days they can be brought back',
@@ -10,9 +11,7 @@ export const command = defineCommand({
   numPositionals: [1, Infinity],
   run: async ({ positionals, options, core }) => {
     const client = await core();
-    // Which ones `latest` and names meant, before they are gone.
-    const shown = await Promise.all(positionals.map((id) => client.call('runs:show', { id })));
-    const runs = shown.map(({ run: { id, name } }) => ({ id, name }));
+    const runs = await namedRuns(client, positionals);
     const ids = runs.map(({ id }) => id);
     const { undo, forever } = options;
     const answer = undo
@@ -21,9 +20,8 @@ export const command = defineCommand({
     return { ...answer, runs, forever, undo };
   },
   text: ({ runs, forever, undo }) => {
-    const names = runs.map(({ id, name }) => `${name} (${id})`).join(', ');
-    if (undo) return `brought back ${names}`;
+    if (undo) return `brought back ${runNames(runs)}`;
     const ids = runs.map(({ id }) => id).join(' ');
-    return `deleted ${names}${forever ? '' : `; for seven days: tessera runs delete ${ids} --undo`}`;
+    return `deleted ${runNames(runs)}${forever ? '' : `; for seven days: tessera runs delete ${ids} --undo`}`;
   },
 });

@@ -11,14 +11,20 @@ export const command = defineCommand({
     archived: { type: 'boolean', help: 'archived ones too' },
   },
   numPositionals: [0, 0],
-  run: async ({ options, core }) =>
-    (await core()).call('runs:list', {
-      ...(options.search !== undefined && { search: options.search }),
-      archived: options.archived,
-      deleted: options.deleted,
-    }),
-  text: ({ runs }) => {
-    if (runs.length === 0) return 'No runs yet. Start one with: tessera train RECIPE';
+  run: async ({ options: { search, archived, deleted }, core }) => {
+    const shelf = { archived, deleted };
+    const client = await core();
+    return {
+      ...(await client.call('runs:list', { ...shelf, ...(search !== undefined && { search }) })),
+      ...(search !== undefined && { search }),
+      deleted,
+    };
+  },
+  text: ({ runs, search, deleted }) => {
+    if (runs.length === 0) {
+      if (search !== undefined) return `No run matches ${search}`;
+      return deleted ? 'Nothing was deleted.' : 'No runs yet. Start one with: tessera train RECIPE';
+    }
     const rows = runs.map((run) => [
       run.id,
       run.name,
