@@ -33,6 +33,8 @@ const packing = z.strictObject({
 const optimizer = z.strictObject({
   /** master32: fp32 master weights and moments; bf16sr: bf16 with stochastic rounding. */
   mode: z.enum(['master32', 'bf16sr']).default('master32'),
+  /** Absent or auto: bf16 with bf16sr on a GPU and one micro-batch a step, else fp32. */
+  gradients: z.enum(['auto', 'fp32', 'bf16']).optional(),
   lr: rate.default(2e-5),
   betas: z.tuple([beta, beta]).default([0.9, 0.95]),
   eps: z.number().positive().max(1).default(1e-8),

@@ -4,13 +4,15 @@
 #include "core/json.h"
 #include "model/device.h"
 #include "train/bench.h"
+#include "train/recipe.h"
 
 namespace tessera {
 
 void add_bench(CLI::App& app, int* status) {
   struct Arguments {
     BenchOptions bench;
-    std::string device = "cpu", optimizer = "master32", compaction = "on", profile = "events";
+    std::string device = "cpu", optimizer = "master32", gradients = "auto", compaction = "on",
+                profile = "events";
     int threads = 0;
     i64 profile_steps = 5;
     bool eager = false, accept_slow = false;
@@ -40,6 +42,9 @@ void add_bench(CLI::App& app, int* status) {
   command->add_option("--optimizer", args->optimizer, "master32 or bf16sr")
       ->check(CLI::IsMember({"master32", "bf16sr"}))
       ->capture_default_str();
+  command->add_option("--gradients", args->gradients, "auto, fp32 or bf16")
+      ->check(CLI::IsMember({"auto", "fp32", "bf16"}))
+      ->capture_default_str();
   command->add_option("--clip", b.clip, "Global norm; 0: none")->capture_default_str();
   command->add_option("--compaction", args->compaction, "Head over supervised rows only")
       ->check(CLI::IsMember({"on", "off"}))
@@ -68,6 +73,7 @@ void add_bench(CLI::App& app, int* status) {
   command->callback([args, status] {
     BenchOptions& bench = args->bench;
     bench.optimizer = args->optimizer == "bf16sr" ? OptimizerMode::bf16sr : OptimizerMode::master32;
+    bench.gradients = *parse_gradients(args->gradients);
     bench.compaction = args->compaction == "on";
     const DeviceOptions plain{
         .threads = args->threads, .profile = "", .graphs = !args->eager, .precision = args->precision};

@@ -11,10 +11,18 @@
 namespace tessera {
 namespace {
 
-// With one micro-batch a step nothing is added up over time, so bf16sr may keep its gradients in bf16.
-DType gradient_type(const Backend& backend, const ExecutorOptions& options) {
-  const bool narrow = options.optimizer.mode == OptimizerMode::bf16sr && !options.accumulates;
-  return narrow && backend.weight_dtype() == DType::bf16 ? DType::bf16 : DType::f32;
+// With one micro-batch a step nothing is added up over time, so gradients may be bf16.
+DType gradient_type_of(const Backend& backend, const ExecutorOptions& options) {
+  const bool can = !options.accumulates && backend.weight_dtype() == DType::bf16;
+  if (options.gradients == DType::bf16 && !can)
+    throw EngineError("unsupported_mode",
+                      options.accumulates
+                          ? "bf16 gradients cannot be added up over micro-batches"
+                          : "bf16 gradients need bf16 weights, which " + backend.name() + " does not have",
+                      options.accumulates ? "Use gradients auto or fp32, or gradAccumulation 1."
+                                          : "Use gradients auto or fp32.");
+  if (options.gradients) return *options.gradients;
+  return can && options.optimizer.mode == OptimizerMode::bf16sr ? DType::bf16 : DType::f32;
 }
 
 // What a step clears: all but `refused`.
@@ -30,11 +38,11 @@ Executor::Executor(Backend& backend, const ModelConfig& config, const Layout& la
       config_(config),
       layout_(layout),
       options_(options),
-      gradient_type_(gradient_type(backend, options)),
+      gradient_type_(gradient_type_of(backend, options)),
       rules_{backend.fixed_shapes(), options.compaction, config.vocab},
       parameters_(backend, layout, options.optimizer, gradient_type_, &arena_),
-      memory_(config, options.batch, backend.act_dtype(), options.policy, options.head_rows,
-              options.compaction, &arena_) {
+      memory_(config, options.batch, backend.act_dtype(), {options.policy, options.keep_norms},
+              options.head_rows, options.compaction, &arena_) {
   if (options_.max_sequence == 0) options_.max_sequence = options_.batch.tokens;
   const auto table = static_cast<size_t>(options_.max_sequence * config.attn.rotary_dim) * sizeof(float);
   batch_item_ = arena_.add(MemoryPart::activations, options_.batch.bytes());

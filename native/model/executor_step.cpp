@@ -127,7 +127,7 @@ void Executor::backward_layer(i64 l, const Batch& b, bool accumulate) {
 
 void Executor::recompute_mixer(i64 l, const LayerBuffers& s, const Batch& b) {
   backend_.scope("recompute", static_cast<int>(l));
-  mixer_input(l, s, b.T);
+  if (!s.keeps_norms) mixer_input(l, s, b.T);
   if (!s.keeps_proj) in_projection(l, s, b.T);
   if (!s.keeps_core) mixer_core(l, s, b);
   if (!s.keeps_xm) mixer_output(l, s, b.T);
@@ -140,8 +140,8 @@ void Executor::backward_mlp(i64 l, const LayerBuffers& s, i64 T, bool accumulate
   Act* d = memory_.d(arena_);
   const int layer = static_cast<int>(l);
   backend_.scope("recompute", layer);
-  mlp_input(l, s, T);                 // [7]
-  if (!s.keeps_gu) gate_up(l, s, T);  // [8]
+  if (!s.keeps_norms) mlp_input(l, s, T);  // [7]
+  if (!s.keeps_gu) gate_up(l, s, T);       // [8]
   backend_.scope("backward", layer);
   backend_.linear_bwd_data(g.dact, d, w(o.w_down), T, H, I);  // [9]
   backend_.swiglu_bwd(s.gu, g.dact, g.dact, s.gu, T, I);      // [10] gu becomes dgu, dact becomes act

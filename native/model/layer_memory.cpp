@@ -62,15 +62,16 @@ const char* policy_name(RecomputePolicy policy) {
 bool LayerMemory::keeps(Tensor t) const {
   switch (t) {
     case kXm:
-      return policy_ != RecomputePolicy::full;
+      return kept_.policy != RecomputePolicy::full;
     case kProj:
-      return policy_ == RecomputePolicy::p2 || policy_ == RecomputePolicy::p0;
+      return kept_.policy == RecomputePolicy::p2 || kept_.policy == RecomputePolicy::p0;
     case kXn1:
     case kXn2:
+      return kept_.policy == RecomputePolicy::p0 && kept_.norms;
     case kAct:
       return false;
     default:
-      return policy_ == RecomputePolicy::p0;
+      return kept_.policy == RecomputePolicy::p0;
   }
 }
 
@@ -159,9 +160,9 @@ struct LayerMemory::Sizes {
   }
 };
 
-LayerMemory::LayerMemory(const ModelConfig& c, const BatchLayout& batch, DType act, RecomputePolicy policy,
-                         i64 head_rows, bool compaction, Arena* arena)
-    : policy_(policy), kinds_(c.layers) {
+LayerMemory::LayerMemory(const ModelConfig& c, const BatchLayout& batch, DType act, Kept kept, i64 head_rows,
+                         bool compaction, Arena* arena)
+    : kept_(kept), kinds_(c.layers) {
   const Sizes sizes{c, batch.tokens, batch.chunks(), dtype_bytes(act)};
   const size_t stream = sizes.acts(batch.tokens * c.hidden);
   for (i64 l = 0; l <= c.num_layers(); ++l)
@@ -200,7 +201,7 @@ int LayerMemory::add(size_t bytes, Span span, int base, Arena* arena) {
 void LayerMemory::add_scratch(const Sizes& sizes, size_t kind, Items* forward, Items* again, Arena* arena) {
   const int forward_base = static_cast<int>(kind) * kForwardWindow;
   const int backward_base = kBackward + static_cast<int>(kind) * kBackwardWindow;
-  const int mixer_time = policy_ == RecomputePolicy::full ? 0 : kMixerLate;
+  const int mixer_time = kept_.policy == RecomputePolicy::full ? 0 : kMixerLate;
   for (size_t t = 0; t < kNumTensors; ++t) {
     const TensorRow& row = kRows[t];
     const size_t bytes = keeps(static_cast<Tensor>(t)) ? 0 : sizes.tensor(static_cast<Tensor>(t), kind == 0);
@@ -232,6 +233,7 @@ LayerBuffers LayerMemory::buffers(const Arena& a, const Items& items) const {
           .q = act(kQ),
           .k = act(kK),
           .lse = f32(kLse),
+          .keeps_norms = keeps(kXn1),
           .keeps_proj = keeps(kProj),
           .keeps_core = keeps(kO),
           .keeps_xm = keeps(kXm),

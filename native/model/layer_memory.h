@@ -13,7 +13,8 @@ namespace tessera {
 
 // What forward keeps for backward; the rest is computed again.
 //   full  x of each layer                       p1  x and x' (the residual after the mixer)
-//   p2    p1 and the in-projection              p0  everything but the norms' and the activation's outputs
+//   p2    p1 and the in-projection              p0  everything but the activation's output and, where told
+//                                                   so, the norms' outputs
 enum class RecomputePolicy : u8 { full, p1, p2, p0 };
 RecomputePolicy parse_policy(const std::string& name);  // "full", "P1", "P2", "P0"; throws invalid_recipe
 const char* policy_name(RecomputePolicy policy);
@@ -25,8 +26,8 @@ struct LayerBuffers {
   float *g, *beta;
   Act *q, *k;  // full attention
   float* lse;
-  bool keeps_proj, keeps_core, keeps_xm,
-      keeps_gu;  // kept from forward (fields of the forward and backward set agree)
+  // kept from forward (fields of the forward and backward set agree)
+  bool keeps_norms, keeps_proj, keeps_core, keeps_xm, keeps_gu;
 };
 struct BackwardBuffers {
   Act *dact, *dxn2, *dy, *dproj, *dxn1;               // both kinds
@@ -45,10 +46,15 @@ struct Span {
   int first, last;
 };
 
+struct Kept {
+  RecomputePolicy policy;
+  bool norms;  // with p0
+};
+
 class LayerMemory {
  public:
-  LayerMemory(const ModelConfig& config, const BatchLayout& batch, DType act, RecomputePolicy policy,
-              i64 head_rows, bool compaction, Arena* arena);
+  LayerMemory(const ModelConfig& config, const BatchLayout& batch, DType act, Kept kept, i64 head_rows,
+              bool compaction, Arena* arena);
   // The residual stream entering a layer, [T, H]; x(L) leaves the last.
   Act* x(const Arena& a, i64 layer) const { return a.at(x_[static_cast<size_t>(layer)]); }
   Act* d(const Arena& a) const { return a.at(d_); }  // the gradient that walks down the layers, [T, H]
@@ -104,7 +110,7 @@ class LayerMemory {
   void add_scratch(const Sizes& sizes, size_t kind, Items* forward, Items* again, Arena* arena);
   LayerBuffers buffers(const Arena& a, const Items& items) const;
 
-  RecomputePolicy policy_;
+  Kept kept_;
   std::vector<LayerKind> kinds_;
   std::vector<int> x_;
   int d_;

@@ -188,23 +188,29 @@ BatchLayout capacity(const Bins& bins, const BenchOptions& o, bool fixed) {
 std::unique_ptr<Executor> allocate_executor(Backend& backend, const ModelConfig& config, const Layout& layout,
                                             const BenchOptions& o, const BatchLayout& batch,
                                             std::string* policy) {
-  std::vector<std::string> tried = {o.policy};
-  if (o.policy == "auto") tried = {"P0", "P2", "P1", "full"};
-  for (const std::string& name : tried) {
+  struct Try {
+    std::string policy;
+    bool keep_norms;
+  };
+  std::vector<Try> tried = {{o.policy, true}, {o.policy, false}};
+  if (o.policy == "auto") tried = {{"P0", true}, {"P0", false}, {"P2", false}, {"P1", false}, {"full", false}};
+  for (const auto& [name, keep_norms] : tried) {
     *policy = name;
     auto executor =
         std::make_unique<Executor>(backend, config, layout,
                                    ExecutorOptions{.optimizer = {.mode = o.optimizer, .weight_decay = 0.1f},
                                                    .policy = parse_policy(name),
+                                                   .keep_norms = keep_norms,
                                                    .batch = batch,
                                                    .head_rows = o.head_rows > 0 ? o.head_rows : batch.tokens,
                                                    .compaction = o.compaction,
-                                                   .accumulates = o.micro_batches > 1});
+                                                   .accumulates = o.micro_batches > 1,
+                                                   .gradients = o.gradients});
     try {
       executor->allocate();
       return executor;
     } catch (const EngineError& error) {
-      if (error.code() != "out_of_memory" || name == tried.back()) throw;
+      if (error.code() != "out_of_memory" || &name == &tried.back().policy) throw;
     }
   }
   return nullptr;
@@ -339,6 +345,7 @@ Json run_bench(Backend& device, const BenchOptions& o) {
       {"shape", o.shape},
       {"strategy", o.strategy},
       {"policy", policy},
+      {"gradients", executor.gradient_type() == DType::bf16 ? "bf16" : "fp32"},
       {"msPerStep", {{"median", sorted[sorted.size() / 2]}, {"min", sorted.front()}, {"max", sorted.back()}}},
       {"positionsPerStep",
        device.fixed_shapes() ? static_cast<double>(capacity_positions) : static_cast<double>(positions) / n},

@@ -1,6 +1,7 @@
 // Speed of whole training steps over random weights in the published shapes.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/files.h"
@@ -19,6 +20,7 @@ struct BenchOptions {
   std::string strategy = "best-fit";  // best-fit, in-order, padded
   std::string policy = "P1";          // full, P1, P2, P0; auto: the one that recomputes least and fits
   OptimizerMode optimizer = OptimizerMode::master32;
+  std::optional<DType> gradients{};  // absent: as the executor chooses
   double clip = 1.0;
   bool compaction = true;
   double supervised = 1.0;  // share of targets

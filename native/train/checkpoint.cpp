@@ -71,16 +71,6 @@ Json state_json(const RunState& s) {
   return json;
 }
 
-void write_manifest(const fs::path& folder) {
-  Json files = Json::array();
-  for (const auto& entry : fs::directory_iterator(folder))
-    files.push_back({{"name", entry.path().filename().string()},
-                     {"size", entry.file_size()},
-                     {"xxh3", file_checksum(entry.path())}});
-  std::sort(files.begin(), files.end(), [](const Json& a, const Json& b) { return a["name"] < b["name"]; });
-  write_file(folder / "manifest.json", Json{{"files", files}}.dump(1));
-}
-
 std::string size_text(std::uintmax_t bytes) {
   char text[64];
   const double mib = static_cast<double>(bytes) / (1 << 20);
@@ -212,6 +202,18 @@ void prune_checkpoints(const fs::path& run, i64 keep, const std::vector<fs::path
       std::error_code ignored;  // one that cannot be removed costs space, not the run
       fs::remove_all(all[i], ignored);
     }
+}
+
+void write_manifest(const fs::path& checkpoint) {
+  const char* own = "manifest.json";
+  Json files = Json::array();
+  for (const auto& entry : fs::directory_iterator(checkpoint))
+    if (entry.path().filename() != own)
+      files.push_back({{"name", entry.path().filename().string()},
+                       {"size", entry.file_size()},
+                       {"xxh3", file_checksum(entry.path())}});
+  std::sort(files.begin(), files.end(), [](const Json& a, const Json& b) { return a["name"] < b["name"]; });
+  write_file(checkpoint / own, Json{{"files", files}}.dump(1));
 }
 
 void check_manifest(const fs::path& checkpoint) {

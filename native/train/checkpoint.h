@@ -57,6 +57,8 @@ void prune_checkpoints(const fs::path& run, i64 keep, const std::vector<fs::path
 // Checkpoint folders of a run, newest first.
 std::vector<fs::path> list_checkpoints(const fs::path& run);
 
+// Of the folder's files as they are.
+void write_manifest(const fs::path& checkpoint);
 // Throws damaged_checkpoint naming the file that differs from the manifest.
 void check_manifest(const fs::path& checkpoint);
 // The named checkpoint if it is whole, else the newest whole one before it in the same run; *warning says so.

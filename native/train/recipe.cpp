@@ -63,6 +63,10 @@ void read_optimizer(const Json& json, const std::string& where, Recipe* r) {
   const auto mode = s.get<std::string>("mode", "master32");
   if (mode != "master32" && mode != "bf16sr") s.unknown("mode", mode, "master32 or bf16sr");
   r->optimizer.mode = mode == "bf16sr" ? OptimizerMode::bf16sr : OptimizerMode::master32;
+  const auto gradients = s.get<std::string>("gradients", "auto");
+  const auto type = parse_gradients(gradients);
+  if (!type) s.unknown("gradients", gradients, "auto, fp32 or bf16");
+  r->gradients = *type;
   r->schedule.lr = s.number("lr", 1e-5, 0, kAny);
   const auto betas = s.get<std::vector<double>>("betas", {0.9, 0.95});
   if (betas.size() != 2 || !(betas[0] >= 0 && betas[0] < 1 && betas[1] >= 0 && betas[1] < 1))
@@ -109,6 +113,13 @@ Json binding_of(const Recipe& r) {
 }
 
 }  // namespace
+
+std::optional<std::optional<DType>> parse_gradients(const std::string& name) {
+  if (name == "auto") return std::optional<DType>();
+  if (name == "fp32") return DType::f32;
+  if (name == "bf16") return DType::bf16;
+  return std::nullopt;
+}
 
 double Schedule::at(i64 step, i64 total) const {
   if (step < warmup_steps) return lr * static_cast<double>(step + 1) / static_cast<double>(warmup_steps);

@@ -33,6 +33,7 @@ struct Recipe {
   i64 budget = 0, steps = 0;  // steps 0: as many as the plan holds
   i64 grad_accumulation = 1;
   OptimizerOptions optimizer;
+  std::optional<DType> gradients;  // absent: as the executor chooses
   double clip = 0;
   Schedule schedule;
   std::optional<RecomputePolicy> policy;  // absent: the fastest one that fits
@@ -47,6 +48,9 @@ struct Recipe {
   // What a resumed run must share with the one it continues, by field name.
   Json binding;
 };
+
+// "auto" (nothing), "fp32" or "bf16"; another name has no value.
+std::optional<std::optional<DType>> parse_gradients(const std::string& name);
 
 // Throws EngineError invalid_recipe, naming the file and the field.
 Recipe parse_recipe(const Json& json, const std::string& where);

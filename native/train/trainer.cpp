@@ -69,6 +69,7 @@ Trainer::Trainer(const TrainOptions& options)
   executor_ = choose_executor();
   state_.seed = recipe_.seed;
   state_.recipe = recipe_.binding;
+  state_.recipe.update(number_types());
   state_.data = {{"cache", cache_.fingerprint()}, {"plan", plan_.fingerprint()}};
 }
 
@@ -122,25 +123,30 @@ BatchLayout Trainer::capacity() const {
   return layout;
 }
 
-std::unique_ptr<Executor> Trainer::plan_executor(RecomputePolicy policy) const {
+std::unique_ptr<Executor> Trainer::plan_executor(RecomputePolicy policy, bool keep_norms) const {
   return std::make_unique<Executor>(*backend_, config_, layout_,
                                     ExecutorOptions{.optimizer = recipe_.optimizer,
                                                     .policy = policy,
+                                                    .keep_norms = keep_norms,
                                                     .batch = capacity(),
                                                     .head_rows = recipe_.head_rows,
                                                     .compaction = recipe_.compaction,
-                                                    .accumulates = recipe_.grad_accumulation > 1});
+                                                    .accumulates = recipe_.grad_accumulation > 1,
+                                                    .gradients = recipe_.gradients});
 }
 
 // With no policy asked for, the one that computes least again and fits the memory.
 std::unique_ptr<Executor> Trainer::choose_executor() const {
   using enum RecomputePolicy;
-  if (recipe_.policy || available_ == 0) return plan_executor(recipe_.policy.value_or(p1));
-  for (const RecomputePolicy policy : {p0, p2, p1}) {
-    auto executor = plan_executor(policy);
-    if (executor->plan().total <= available_) return executor;
-  }
-  return plan_executor(full);
+  if (available_ == 0) return plan_executor(recipe_.policy.value_or(p1));
+  for (const RecomputePolicy policy : {p0, p2, p1, full})
+    for (const bool keep_norms : {true, false}) {
+      if (recipe_.policy.value_or(policy) != policy || (keep_norms && policy != p0)) continue;
+      auto executor = plan_executor(policy, keep_norms);
+      const bool last = policy == full || (recipe_.policy && !keep_norms);
+      if (last || executor->plan().total <= available_) return executor;
+    }
+  return nullptr;
 }
 
 Json Trainer::memory_report() const {
@@ -150,6 +156,12 @@ Json Trainer::memory_report() const {
                  {"withoutRecompute", plan_executor(RecomputePolicy::p0)->plan().total}};
   if (available_ > 0) memory["available"] = available_;
   return memory;
+}
+
+// What the numbers of a run are kept in. Another backend, or another number of micro-batches, may choose otherwise.
+Json Trainer::number_types() const {
+  const auto name = [](DType t) { return t == DType::bf16 ? "bf16" : "fp32"; };
+  return {{"precision", name(backend_->weight_dtype())}, {"optimizer.gradients", name(executor_->gradient_type())}};
 }
 
 // Refused here, before the first step, so that no run ends in its middle for it.
@@ -190,6 +202,7 @@ Json Trainer::forecast() const {
   const MemoryPlan m = executor_->plan();
   return {{"steps", total_steps_},
           {"recompute", policy_name(executor_->options().policy)},
+          {"numbers", number_types()},
           {"fixedShapes", backend_->fixed_shapes()},
           {"checkpointBytes", checkpoint_bytes(checkpoint_source())},
           {"memory",
@@ -209,6 +222,7 @@ void Trainer::start() {
         {"done", 0},
         {"total", 1},
         {"recompute", policy_name(executor_->options().policy)},
+        {"numbers", number_types()},
         {"memory", forecast()["memory"]}});
   // Its large matrices: while the memory is still free, so that the run's peak is what was planned.
   if (backend_->fixed_shapes()) backend_->roof();
@@ -228,7 +242,10 @@ void Trainer::start() {
 
 void Trainer::resume_from(const fs::path& checkpoint) {
   RunState saved = read_state(checkpoint);
-  check_binding(saved.recipe, recipe_.binding, "recipe");
+  // Checkpoints of older versions do not say what their numbers were.
+  for (const auto& [field, value] : number_types().items())
+    if (!saved.recipe.contains(field)) saved.recipe[field] = value;
+  check_binding(saved.recipe, state_.recipe, "recipe");
   check_binding(saved.data, state_.data, "dataset or plan");
   restore(executor_->parameters(), checkpoint);
   state_ = std::move(saved);

@@ -26,6 +26,7 @@ TEST(Executor, GradientsDoNotDependOnWhatIsComputedAgain) {
   ASSERT_GT(sum, 1.0);
   for (const auto policy : {RecomputePolicy::p1, RecomputePolicy::p2, RecomputePolicy::p0})
     EXPECT_EQ(gradients({.policy = policy}, 1, packed), full) << static_cast<int>(policy);
+  EXPECT_EQ(gradients({.policy = RecomputePolicy::p0, .keep_norms = false}, 1, packed), full);
 }
 
 TEST(Executor, GradientsDoNotDependOnThreads) {
@@ -34,15 +35,19 @@ TEST(Executor, GradientsDoNotDependOnThreads) {
 }
 
 TEST(Executor, PoliciesTradeMemory) {
-  const auto activations = [](RecomputePolicy policy) {
+  const auto activations = [](RecomputePolicy policy, bool keep_norms = true) {
     const ModelConfig config = parse_config(testing::small_config(), "small");
     const Layout layout = make_layout(config, "model.");
     const auto backend = make_cpu_backend({});
-    return Executor(*backend, config, layout, {.policy = policy, .batch = {400, 16}}).plan().activations;
+    return Executor(*backend, config, layout,
+                    {.policy = policy, .keep_norms = keep_norms, .batch = {400, 16}})
+        .plan()
+        .activations;
   };
   EXPECT_LT(activations(RecomputePolicy::full), activations(RecomputePolicy::p1));
   EXPECT_LT(activations(RecomputePolicy::p1), activations(RecomputePolicy::p2));
-  EXPECT_LT(activations(RecomputePolicy::p2), activations(RecomputePolicy::p0));
+  EXPECT_LT(activations(RecomputePolicy::p2), activations(RecomputePolicy::p0, false));
+  EXPECT_LT(activations(RecomputePolicy::p0, false), activations(RecomputePolicy::p0));
 }
 
 double relative(const std::vector<float>& a, const std::vector<float>& b) {

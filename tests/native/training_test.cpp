@@ -39,6 +39,7 @@ TEST(Recipe, NamesTheFieldThatIsWrong) {
   refused({{"optimizer", {{"lr", -1}}}}, "optimizer.lr");
   refused({{"optimizer", {{"betas", {0.9, 1.0}}}}}, "optimizer.betas");
   refused({{"optimizer", {{"mode", "sgd"}}}}, "optimizer.mode");
+  refused({{"optimizer", {{"gradients", "fp8"}}}}, "optimizer.gradients");
   refused({{"schedule", {{"kind", "step"}}}}, "schedule.kind");
   refused({{"gradAccumulation", 0}}, "gradAccumulation");
   refused({{"steps", 1.5}}, "steps");
@@ -231,6 +232,33 @@ TEST(Training, RefusesToResumeWithAnotherRecipeNamingTheField) {
   world.recipe["optimizer"]["lr"] = 1e-4;
   expect_error("recipe_changed", "optimizer.lr (0.003 → 0.0001)",
                [&] { world.train("run", checkpoint_path(world.folder / "run", 4)); });
+}
+
+TEST(Training, ARunIsBoundToWhatItsNumbersAreKeptIn) {
+  World world;
+  const auto losses = World::losses(world.train("run"));
+  const fs::path saved = checkpoint_path(world.folder / "run", 4);
+  const std::string untouched = read_file(saved / "state.json");
+  const auto resume_from = [&](const std::function<void(Json&)>& edit) {
+    Json state = Json::parse(untouched);
+    edit(state["recipe"]);
+    write_file(saved / "state.json", state.dump());
+    write_manifest(saved);
+    return World::losses(world.train("run", saved));
+  };
+  EXPECT_EQ(Json::parse(untouched)["recipe"]["precision"], "fp32");
+  EXPECT_EQ(Json::parse(untouched)["recipe"]["optimizer.gradients"], "fp32");
+  expect_error("recipe_changed", "precision (\"bf16\" → \"fp32\")",
+               [&] { resume_from([](Json& recipe) { recipe["precision"] = "bf16"; }); });
+  // A checkpoint of before these were kept.
+  const auto rest = resume_from([](Json& recipe) {
+    recipe.erase("precision");
+    recipe.erase("optimizer.gradients");
+  });
+  EXPECT_EQ(rest, std::vector<double>(losses.begin() + 4, losses.end()));
+  world.recipe["optimizer"]["gradients"] = "bf16";
+  expect_error("unsupported_mode", "bf16 gradients need bf16 weights, which cpu does not have",
+               [&] { world.train("other"); });
 }
 
 TEST(Training, AccumulatesOverConsecutiveBins) {

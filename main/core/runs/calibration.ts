@@ -128,7 +128,7 @@ function keyOf(recipe: Recipe, device: string): string {
   const { model, packing, kernels = 'fast', precision, recompute, optimizer, gradAccumulation } = recipe;
   return JSON.stringify({
     ...{ device, model: hashModel(model), budget: packing.budget, kernels, precision, recompute },
-    ...{ optimizer: optimizer.mode, accumulates: gradAccumulation > 1 },
+    ...{ optimizer: optimizer.mode, gradients: optimizer.gradients, accumulates: gradAccumulation > 1 },
     engine: `${version} ${fileStamp(engineBinary())}`,
     processor: process.env.TESSERA_CPU ?? '',
   });
