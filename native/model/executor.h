@@ -24,7 +24,7 @@ namespace tessera {
 struct ExecutorOptions {
   OptimizerOptions optimizer{};
   RecomputePolicy policy = RecomputePolicy::p1;
-  bool keep_norms = true;  // p0 alone: also the norms' outputs, 3-4 % more memory for 0.4 % of a step
+  bool keep_norms = true;    // p0 alone: also the norms' outputs, 3-4 % more memory for 0.4 % of a step
   BatchLayout batch{};       // capacities
   i64 max_sequence = 0;      // longest sequence: rows of the rotary table; 0: batch.tokens
   i64 head_rows = 2048;      // Tc: logits are computed for this many rows at a time
@@ -37,8 +37,8 @@ struct ExecutorOptions {
 
 class Executor {
  public:
-  // Plans; allocates nothing until allocate(). The layout must outlive the executor. Throws unsupported_mode where bf16
-  // gradients are asked for and cannot be had.
+  // Plans; allocates nothing until allocate(). The layout must outlive the executor. Throws unsupported_mode
+  // where bf16 gradients are asked for and cannot be had.
   Executor(Backend& backend, const ModelConfig& config, const Layout& layout, const ExecutorOptions& options);
   ~Executor();
   Executor(const Executor&) = delete;

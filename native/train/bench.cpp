@@ -193,7 +193,8 @@ std::unique_ptr<Executor> allocate_executor(Backend& backend, const ModelConfig&
     bool keep_norms;
   };
   std::vector<Try> tried = {{o.policy, true}, {o.policy, false}};
-  if (o.policy == "auto") tried = {{"P0", true}, {"P0", false}, {"P2", false}, {"P1", false}, {"full", false}};
+  if (o.policy == "auto")
+    tried = {{"P0", true}, {"P0", false}, {"P2", false}, {"P1", false}, {"full", false}};
   for (const auto& [name, keep_norms] : tried) {
     *policy = name;
     auto executor =

@@ -158,10 +158,12 @@ Json Trainer::memory_report() const {
   return memory;
 }
 
-// What the numbers of a run are kept in. Another backend, or another number of micro-batches, may choose otherwise.
+// What the numbers of a run are kept in. Another backend, or another number of micro-batches, may choose
+// otherwise.
 Json Trainer::number_types() const {
   const auto name = [](DType t) { return t == DType::bf16 ? "bf16" : "fp32"; };
-  return {{"precision", name(backend_->weight_dtype())}, {"optimizer.gradients", name(executor_->gradient_type())}};
+  return {{"precision", name(backend_->weight_dtype())},
+          {"optimizer.gradients", name(executor_->gradient_type())}};
 }
 
 // Refused here, before the first step, so that no run ends in its middle for it.
@@ -195,7 +197,15 @@ void Trainer::refuse_slow_kernels() const {
 }
 
 Json Trainer::hello() const {
-  return hello_event(kernels_json(backend_->kernels(config_.gdn, config_.attn)));
+  // The list is kept with the run; what its numbers are kept in belongs to the update's row.
+  Json kernels = kernels_json(backend_->kernels(config_.gdn, config_.attn));
+  const Json types = number_types();
+  for (Json& row : kernels)
+    if (row["layerKind"] == "optimizer")
+      row["reason"] = row["reason"].get<std::string>() + "; weights " +
+                      types["precision"].get<std::string>() + ", gradients " +
+                      types["optimizer.gradients"].get<std::string>();
+  return hello_event(kernels);
 }
 
 Json Trainer::forecast() const {

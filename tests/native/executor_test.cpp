@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "core/dtype.h"
+#include "model/profiled_backend.h"
 #include "support.h"
 
 namespace tessera {
@@ -134,6 +136,45 @@ TEST(Executor, LearnsAndAGlobalNormIsClipped) {
     }
   }
   EXPECT_LT(last, 0.3 * first);
+}
+
+// Gradients of matrices rounded to bf16, as where the CUDA backend keeps them so.
+class NarrowGradients : public ProfiledBackend {
+ public:
+  using ProfiledBackend::ProfiledBackend;
+  void linear_bwd_weight(void* dw, DType grad, const Act* dy, const Act* x, i64 T, i64 N, i64 K,
+                         bool accumulate) override {
+    inner_.linear_bwd_weight(dw, grad, dy, x, T, N, K, accumulate);
+    std::vector<std::uint16_t> narrow(static_cast<size_t>(N * K));
+    from_f32(narrow.data(), DType::bf16, static_cast<const float*>(dw), N * K);
+    to_f32(static_cast<float*>(dw), narrow.data(), DType::bf16, N * K);
+  }
+};
+
+TEST(Executor, LearnsAlikeFromGradientsInBf16) {
+  const Packed packed({5, 64, 1, 130, 65});
+  SmallRun wide;
+  NarrowGradients backend(*wide.backend);
+  Executor narrow(backend, wide.config, wide.layout, wide.executor->options());
+  narrow.allocate();
+  for (const TensorEntry& t : wide.layout.tensors)
+    narrow.parameters().write(t, Field::weight, wide.executor->parameters().read(t, Field::weight).data());
+  double first = 0, last = 0, apart = 0;
+  for (i32 step = 1; step <= 40; ++step) {
+    const auto loss = [&](Executor& e) {
+      e.run_micro_batch(packed.sequences(), true);
+      return e.result(e.update(SmallRun::scalars(packed.targets(), step))).loss_sum /
+             static_cast<double>(packed.targets());
+    };
+    last = loss(*wide.executor);
+    if (step == 1) first = last;
+    apart = std::max(apart, std::abs(loss(narrow) - last));
+  }
+  RecordProperty("loss", std::to_string(first) + " to " + std::to_string(last));
+  RecordProperty("apart", std::to_string(apart));
+  EXPECT_GT(first - last, 0.5);
+  EXPECT_GT(apart, 0);
+  EXPECT_LT(apart, 0.01 * (first - last));
 }
 
 TEST(Executor, EvaluationLeavesParametersAndAgreesWithTraining) {

@@ -186,6 +186,28 @@ for what, damage in (("falling boundaries", {"bin_offsets": i64([0, 4, 2, *range
     row(f"plan with {what}", told.get("error", {}).get("code") == "invalid_plan",
         told.get("error", {}).get("message", "not refused").replace(str(work) + "/", "")[:120])
 
+# Gradients in bf16 learn as gradients in fp32 do: the losses differ no more than by a few times what stochastic
+# rounding by itself makes of two seeds.
+def curve(gradients, seed):
+    run = Run(f"gradients-{gradients}-{seed}",
+              recipe("bf16sr", gradAccumulation=1, steps=3 * STEPS, seed=seed,
+                     optimizer={"mode": "bf16sr", "lr": 2e-3, "weightDecay": 0.1, "gradients": gradients}))
+    run.until()
+    told = next((e.get("numbers", {}).get("optimizer.gradients") for e in run.events if e["event"] == "progress"), None)
+    return list(run.losses().values()), told
+
+
+def apart(a, b):
+    return sum(abs(x - y) for x, y in zip(a, b)) / max(1, len(a))
+
+
+wide, other, narrow = curve("fp32", 3), curve("fp32", 4), curve("bf16", 3)
+noise, difference = apart(wide[0], other[0]), apart(narrow[0], wide[0])
+row("gradients bf16 = fp32 within noise",
+    len(narrow[0]) == 3 * STEPS and (wide[1], narrow[1]) == ("fp32", "bf16") and 0 < difference < 3 * noise,
+    f"{len(narrow[0])} steps, loss {narrow[0][0]:.4f} to {narrow[0][-1]:.4f} and {wide[0][-1]:.4f}: {difference:.5f} apart, "
+    f"two seeds {noise:.5f}")
+
 # A weight that is NaN from the start: nothing changes, the layer is named.
 broken = work / "broken"
 shutil.copytree(model, broken)
