@@ -253,7 +253,8 @@ void Trainer::start() {
 void Trainer::resume_from(const fs::path& checkpoint) {
   RunState saved = read_state(checkpoint);
   // Checkpoints of older versions do not say what their numbers were.
-  for (const auto& [field, value] : number_types().items())
+  const Json types = number_types();
+  for (const auto& [field, value] : types.items())
     if (!saved.recipe.contains(field)) saved.recipe[field] = value;
   check_binding(saved.recipe, state_.recipe, "recipe");
   check_binding(saved.data, state_.data, "dataset or plan");
