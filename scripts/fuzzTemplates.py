@@ -58,7 +58,7 @@ FILTERS = [
     "rejectattr('c', 'none')|list", "default('D')", "d('D', true)", "replace('a', 'b')", "replace('l', 'L', 1)",
     "replace('', '-')", "list", "round", "round(1)", "round(1, 'floor')", "groupby('r')", "groupby('r')|map('first')|list",
     "wordcount", "truncate(5)", "truncate(6, true, '…')", "center(12)", "format(1, 'b')", "map('int')|list", "urlencode",
-    "xmlattr", "striptags", "map('length')|list", "tojson(sort_keys=true)", "tojson(ensure_ascii=true)", "forceescape",
+    "xmlattr", "striptags", "pprint", "map('length')|list", "tojson(sort_keys=true)", "tojson(ensure_ascii=true)", "forceescape",
     "map('string')|join('|')", "sort(attribute='r')|map(attribute='r')|list", "items|map('last')|list",
     "dictsort(by='value')", "sum(attribute='n')", "tojson(separators=(',', ':'))", "filesizeformat", "attr('r')",
     "max(attribute='r')", "sort(case_sensitive=true)", "wordwrap(5)", "string|length", "tojson|safe",

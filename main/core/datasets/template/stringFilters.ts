@@ -23,7 +23,7 @@ import {
   textOf,
 } from './taggedString.ts';
 import type { Str } from './taggedString.ts';
-import { Dict, Tuple, Undefined, isInt, isTrue, requireStr, typeName } from './values.ts';
+import { Dict, Undefined, isInt, isTrue, requireStr, typeName } from './values.ts';
 import type { Value } from './values.ts';
 
 function textFilter(
@@ -207,13 +207,20 @@ function urlQuote(value: Value, isQuery: boolean): Str {
 function urlencode(value: Value): Value {
   const isScalar = isStr(value) || value === null || isNumber(value);
   if (isScalar) return urlQuote(value, false);
-  const pairs =
-    value instanceof Dict
-      ? [...value.entries()]
-      : iterate(value).map((pair) => (pair instanceof Tuple ? pair.items : iterate(pair)));
+  const pairs = value instanceof Dict ? [...value.entries()] : iterate(value).map(pairOf);
   return joinStr(
     '&',
     pairs.map(([key = null, item = null]) => joinStr('=', [urlQuote(key, true), urlQuote(item, true)])),
+  );
+}
+
+function pairOf(value: Value): readonly Value[] {
+  const items = iterate(value);
+  if (items.length === 2) return items;
+  throw valueError(
+    items.length > 2
+      ? 'too many values to unpack (expected 2)'
+      : `not enough values to unpack (expected 2, got ${items.length})`,
   );
 }
 

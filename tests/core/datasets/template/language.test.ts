@@ -43,6 +43,17 @@ describe('renders what Python renders', () => {
     ['{{ [q] }}', "['it\\'s \"quoted\" \\\\ back\\n']"],
     ['{{ u|length }} {{ u[-3] }} {{ u[::-1] }}', '14 ️ 　x️🏞 州杭 ß SSöÄ'],
     ['{{ u|upper }}', 'ÄÖSS SS 杭州 🏞️X　'],
+    ['{{ "ŉ ǰ ẞ ı Ꭰ ꭰ ς"|string|lower }} {{ "ŉ ǰ ẞ ı Ꭰ ꭰ ς".casefold() }}', 'ŉ ǰ ß ı ꭰ ꭰ ς ʼn ǰ ss ı Ꭰ Ꭰ σ'],
+    [
+      '{{ "ǆ ა ᾳ ΑΣ ΑΣΑ".title() }} {{ "ǅ".swapcase() }} {{ "Ⅷ".isupper() }} {{ "①⑴ⅷ".isdigit() }} {{ "三百".isnumeric() }}',
+      'ǅ ა ᾼ Ας Ασα ǅ True False True',
+    ],
+    ['{{ "🏞🏞🏞🏞 🏞🏞🏞🏞 ab"|wordwrap(9) }}', '🏞🏞🏞🏞 🏞🏞🏞🏞\nab'],
+    ['{{ "<b>a b</b>"|striptags }}', 'a b'],
+    [
+      "{{ {'key b': [1, 2.0, none, 'x' * 40], 'a': 'word ' * 20, 'n': {'z': (1,), 'y': []}}|pprint }}",
+      "{'a': 'word word word word word word word word word word word word word word '\n      'word word word word word word ',\n 'key b': [1, 2.0, None, 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'],\n 'n': {'y': [], 'z': (1,)}}",
+    ],
     [
       '{{ 7 // -2 }} {{ 7 % -2 }} {{ 7 / 2 }} {{ 6 / 2 }} {{ 2 ** 100 }} {{ 2 ** -1 }}',
       '-4 -1 3.5 3.0 1267650600228229401496703205376 0.5',
@@ -120,6 +131,8 @@ describe('fails where Python fails, in its words', () => {
   it.each([
     ['{{ s + 1 }}', 'TypeError: can only concatenate str (not "int") to str'],
     ['{{ 1 + s }}', "TypeError: unsupported operand type(s) for +: 'int' and 'str'"],
+    ['{{ ["a", "b"]|urlencode }}', 'ValueError: not enough values to unpack (expected 2, got 1)'],
+    ['{{ [(1, 2, 3)]|urlencode }}', 'ValueError: too many values to unpack (expected 2)'],
     ['{{ missing.x }}', "UndefinedError: 'missing' is undefined"],
     ['{{ o.nope.x }}', "UndefinedError: 'dict object' has no attribute 'nope'"],
     ['{{ nil.x.y }}', "UndefinedError: 'None' has no attribute 'x'"],
