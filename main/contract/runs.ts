@@ -138,7 +138,7 @@ export const numericsTest = z.object({
 });
 
 /** Which kernel serves an operation of a kind of layer, and why this one. */
-export const kernelRow = z.object({
+const kernelRow = z.object({
   layerKind: z.string(),
   operation: z.string(),
   forward: z.string(),

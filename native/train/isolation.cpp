@@ -196,8 +196,7 @@ class Prover {
           char text[240];
           std::snprintf(text, sizeof text,
                         "%s of example %lld changed %s of example %lld at its position %zu by %.3g", deed,
-                        number_of(n), what,
-                        number_of(other), i / width - begin_[other],
+                        number_of(n), what, number_of(other), i / width - begin_[other],
                         std::abs(double{x[i]} - y[i]));
           failures_.push_back(text);
           return;
@@ -217,9 +216,8 @@ class Prover {
     const auto width = static_cast<size_t>(config_.hidden);
     for (size_t i = begin_[n] * width; i < begin_[n + 1] * width; ++i)
       if (seen.gradient[i] != 0.0f) {
-        failures_.push_back("the loss of the other examples reaches example " +
-                            std::to_string(number_of(n)) + " at its position " +
-                            std::to_string(i / width - begin_[n]));
+        failures_.push_back("the loss of the other examples reaches example " + std::to_string(number_of(n)) +
+                            " at its position " + std::to_string(i / width - begin_[n]));
         return;
       }
   }
