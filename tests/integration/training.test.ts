@@ -306,6 +306,15 @@ describe('a clock that is set back by an hour', { timeout: 120_000 }, () => {
     const { run: other } = await begin('second');
     expect(other.createdAtMs).toBeLessThan(run.createdAtMs);
     expect((await core.call('runs:show', { id: 'latest' })).run.name).toBe('second');
+    // One that still trains is compared as it is now.
+    await untilRun(core, other.id, ({ steps }) => steps >= 2);
+    const { results, figures } = await core.call('runs:compare', { ids: [run.id, other.id] });
+    expect(results[1]?.status).toBe('running');
+    for (const { realTokens, positions, bestLoss } of figures) {
+      expect(realTokens).toBeGreaterThan(0);
+      expect(positions).toBeGreaterThanOrEqual(realTokens);
+      expect(bestLoss).toBeGreaterThan(0);
+    }
     await tesseraJson(jumping, ['stop', 'latest']);
     core.close();
   });
