@@ -36,28 +36,31 @@ function named(name: string, entries: string[]): string[] {
 
 /** `cuda:0 NVIDIA H200, 139.7 GiB free of 140.4 GiB, compute capability 9.0, driver 580.159 (CUDA up to 13.0)` */
 function gpuText(gpu: Record<string, unknown>): string {
-  const { device, name, memoryBytes, freeBytes, computeCapability, driver, cudaDriver } = gpu;
-  const size = typeof memoryBytes === 'number' ? gib(memoryBytes) : undefined;
+  const { memoryBytes, freeBytes } = gpu;
+  const [device, capability, driver, cuda] = ['device', 'computeCapability', 'driver', 'cudaDriver'].map(
+    (key) => words(gpu[key]),
+  );
   const free = typeof freeBytes === 'number' ? `${gib(freeBytes)} free of ` : '';
   return [
-    `${typeof device === 'string' ? `${device} ` : ''}${String(name ?? 'a GPU')}`,
-    ...(typeof device === 'string' ? [] : ['not usable by this engine']),
-    ...(size === undefined ? [] : [`${free}${size}`]),
-    ...(computeCapability === undefined ? [] : [`compute capability ${String(computeCapability)}`]),
-    ...(driver === undefined
-      ? []
-      : [`driver ${String(driver)}${cudaDriver === undefined ? '' : ` (CUDA up to ${String(cudaDriver)})`}`]),
+    `${device === undefined ? '' : `${device} `}${words(gpu.name) ?? 'a GPU'}`,
+    ...(device === undefined ? ['not usable by this engine'] : []),
+    ...(typeof memoryBytes === 'number' ? [`${free}${gib(memoryBytes)}`] : []),
+    ...(capability === undefined ? [] : [`compute capability ${capability}`]),
+    ...(driver === undefined ? [] : [`driver ${driver}${cuda === undefined ? '' : ` (CUDA up to ${cuda})`}`]),
   ].join(', ');
 }
 
-/** `cuda:0  12 operations: 3 hopper, 8 portable, 1 library` */
+function words(value: unknown): string | undefined {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
+}
+
+/** `cuda:0 12 operations: 1 library, 8 portable, 3 hopper` */
 function kernelTexts(kernels: Record<string, unknown>[]): string[] {
-  const devices = [...new Set(kernels.map(({ device }) => String(device ?? 'cpu')))];
-  return devices.map((device) => {
-    const mine = kernels.filter((kernel) => String(kernel.device ?? 'cpu') === device);
-    if (device === 'cpu') return `cpu ${mine.length} operations: ${String(mine[0]?.reason ?? '')}`;
-    const tiers = [...new Set(mine.map(({ tier }) => String(tier)))];
-    const counts = tiers.map((tier) => `${mine.filter((kernel) => kernel.tier === tier).length} ${tier}`);
+  const byDevice = Map.groupBy(kernels, ({ device }) => words(device) ?? 'cpu');
+  return [...byDevice].map(([device, mine]) => {
+    if (device === 'cpu') return `cpu ${mine.length} operations: ${words(mine[0]?.reason) ?? ''}`;
+    const tiers = Map.groupBy(mine, ({ tier }) => words(tier) ?? '');
+    const counts = [...tiers].map(([tier, of]) => `${of.length} ${tier}`);
     const slow = mine.filter((kernel) => kernel.slow === true).length;
     return `${device} ${mine.length} operations: ${counts.join(', ')}${slow === 0 ? '' : `; ${slow} slow`}`;
   });

@@ -11,6 +11,7 @@ const kernel = z.looseObject({
   tier: z.string().default(''),
   reason: z.string().default(''),
   slow: z.boolean().default(false),
+  device: z.string().optional(),
 });
 
 const device = z.looseObject({
