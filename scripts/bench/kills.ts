@@ -79,11 +79,11 @@ async function disturb(core: CoreClient, id: string, first: string, random: Rand
     () => core.call('runs:time-note', { id, text: 'still here' }),
     () => core.call('runs:export', { id, folder: join(shop.folder, `export-${id}`) }),
   ];
-  let isGone = false;
+  const link = { isOpen: true };
   void core.closed.then(() => {
-    isGone = true;
+    link.isOpen = false;
   });
-  while (!isGone) {
+  while (link.isOpen) {
     void random
       .pick(asks)()
       .catch(() => undefined);
