@@ -29,7 +29,7 @@ const kinds: Readonly<Record<string, [string, (data: Data) => string]>> = {
   checkpoint: ['Checkpoint', ({ path }) => `Saved as ${text(path)?.split(/[\\/]/).at(-1) ?? 'a checkpoint'}`],
   profile: ['Profile', () => 'One step measured, shown under Profile'],
   sample: [
-    'Sample',
+    'Answer',
     ({ position, text: said }) => `Prompt ${integer(number(position) + 1)}: ${text(said) ?? '–'}`,
   ],
   warning: ['Warning', ({ message, hint }) => sentences(text(message), text(hint))],
