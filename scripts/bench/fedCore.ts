@@ -71,7 +71,7 @@ export async function openFedCore(
         const taken = recorder.step(stepOf(step, stepsPerSecond));
         for (const emit of listeners) emit({ kind: 'step', runId, step: taken });
       }
-      if (elapsed >= seconds) return;
+      if (elapsed >= seconds && step === due) return;
       await new Promise((resolve) => setTimeout(resolve, step < due ? 0 : 8));
     }
   }
