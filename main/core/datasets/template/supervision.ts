@@ -1,4 +1,5 @@
 /** Which characters of a render the model learns to say, from where each of them came. */
+import { whyNames } from '../../../contract/datasets.ts';
 import { TemplateError } from './errors.ts';
 import { KIND, isAssistantRole, kindOf, turnOf } from './origins.ts';
 import type { Kind, Trace } from './origins.ts';
@@ -19,17 +20,7 @@ export interface SupervisionOptions {
 export const DEFAULT_SUPERVISION: SupervisionOptions = { turns: 'assistant', reasoning: true };
 
 /** What a stretch of text is, for showing why it is or is not supervised. */
-export type Why =
-  | 'template'
-  | 'header'
-  | 'system'
-  | 'user'
-  | 'tool'
-  | 'assistant'
-  | 'reasoning'
-  | 'toolCall'
-  | 'endOfTurn'
-  | 'other';
+export type Why = (typeof whyNames)[number];
 
 export interface OriginRun {
   /** Code points. */
@@ -80,7 +71,7 @@ class Supervisor {
   readonly #eosToken: string;
   readonly #pieces: Piece[];
   readonly #isSupervised: Uint8Array;
-  /** Index of WHY_ORDER for each UTF-16 unit. */
+  /** Index of whyNames for each UTF-16 unit. */
   readonly #whyAt: Uint8Array;
 
   constructor(traced: Str, trace: Trace, facts: RenderFacts) {
@@ -110,14 +101,14 @@ class Supervisor {
   }
 
   #superviseAll(withReasoning: boolean): void {
-    const reasoning = WHY_ORDER.indexOf('reasoning');
+    const reasoning = whyNames.indexOf('reasoning');
     for (let i = 0; i < this.#isSupervised.length; i++) {
       this.#isSupervised[i] = withReasoning || this.#whyAt[i] !== reasoning ? 1 : 0;
     }
   }
 
   #setWhy(start: number, end: number, why: Why): void {
-    this.#whyAt.fill(WHY_ORDER.indexOf(why), start, end);
+    this.#whyAt.fill(whyNames.indexOf(why), start, end);
   }
 
   #isAssistant(turn: number): boolean {
@@ -283,7 +274,7 @@ class Supervisor {
     const at = end + blanks;
     const next = this.#pieces.find((piece) => piece.end > at);
     if (next?.kind !== KIND.literal) return;
-    const hasOwnMarker = this.#whyAt.subarray(pieces[0]?.start, end).includes(WHY_ORDER.indexOf('endOfTurn'));
+    const hasOwnMarker = this.#whyAt.subarray(pieces[0]?.start, end).includes(whyNames.indexOf('endOfTurn'));
     if (hasOwnMarker && next.turn !== 0) return;
     const length = endMarkerLength(this.#text, at, this.#eosToken);
     if (length === 0) return;
@@ -331,7 +322,7 @@ class Supervisor {
         const code = whyAt[start] ?? 0;
         let end = start + 1;
         while (end < piece.end && whyAt[end] === code) end++;
-        const why = WHY_ORDER[code] ?? 'template';
+        const why = whyNames[code] ?? 'template';
         const last = runs.at(-1);
         if (last?.why === why && last.message === message) last.end = end;
         else runs.push({ start, end, why, message });
@@ -352,19 +343,6 @@ export function pointCounter(text: string): (unit: number) => number {
     return unit - numPairs;
   };
 }
-
-const WHY_ORDER: Why[] = [
-  'template',
-  'header',
-  'system',
-  'user',
-  'tool',
-  'assistant',
-  'reasoning',
-  'toolCall',
-  'endOfTurn',
-  'other',
-];
 
 function isPairStart(text: string, unit: number): boolean {
   const code = text.charCodeAt(unit);
