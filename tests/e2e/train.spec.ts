@@ -38,6 +38,9 @@ test('train: every field of the recipe, a preflight with words and ways out, sto
   const fields = recipeGroups.flatMap((group) => [...group.fields, ...(group.folded?.fields ?? [])]);
   for (const { path } of fields) await expect(page.locator(`[id="field-${path}"]`)).toHaveCount(1);
   await expect(page.locator('[id="field-optimizer.lr"]')).toHaveValue(defaults.optimizer.lr.toExponential());
+  const device = page.locator('[id="field-device"]');
+  await expect(device).toHaveValue('auto');
+  await expect(device.locator('option[value="cpu"]')).toHaveCount(1);
 
   // All clear: both proofs say what was proven, with its picture and its table.
   await expect(start).toBeEnabled({ timeout: 60_000 });

@@ -1,14 +1,19 @@
 import type { RecipeInput } from '../../../main/contract/recipe.ts';
 
+export interface Choice {
+  value: string;
+  label: string;
+}
+
 /** One line of the form. `path` is the field's place in the recipe: `optimizer.lr`. */
 export interface RecipeField {
   path: string;
   label: string;
-  kind: 'text' | 'integer' | 'number' | 'choice' | 'switch' | 'model' | 'dataset';
+  kind: 'text' | 'integer' | 'number' | 'choice' | 'switch' | 'model' | 'dataset' | 'device';
   unit?: string;
   /** One line: what it does, or what the default stands for. */
   why: string;
-  choices?: { value: string; label: string }[];
+  choices?: Choice[];
   /** Left empty it is not in the recipe, and its default holds. */
   placeholder?: string;
 }
@@ -35,7 +40,13 @@ export const recipeGroups: RecipeGroup[] = [
         kind: 'model',
         why: 'A folder with config, safetensors and tokenizer',
       },
-      { path: 'dataset', label: 'Dataset', kind: 'dataset', why: 'Imported chats or texts' },
+      {
+        path: 'dataset',
+        label: 'Dataset',
+        kind: 'dataset',
+        choices: choices(['bundled', 'Sample chats']),
+        why: 'Imported chats or texts',
+      },
       {
         path: 'evalShare',
         label: 'Held out',
@@ -184,7 +195,13 @@ export const recipeGroups: RecipeGroup[] = [
   {
     title: 'Where and how',
     fields: [
-      { path: 'device', label: 'Device', kind: 'text', why: 'auto, cpu, or cuda:0' },
+      {
+        path: 'device',
+        label: 'Device',
+        kind: 'device',
+        choices: choices(['auto', 'a GPU, else the CPU'], ['cpu', 'CPU']),
+        why: 'Where it trains',
+      },
       {
         path: 'recompute',
         label: 'Recompute',
