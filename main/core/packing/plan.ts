@@ -1,3 +1,4 @@
+import { counted } from '../../contract/counted.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import { Random } from '../random.ts';
 import { cutToBudget, type Examples, type Losses, type Overlong, type Pieces } from './pieces.ts';
@@ -44,6 +45,11 @@ export interface Plan extends Losses, Required<Omit<PackingOptions, 'overlong'>>
 
 /** A budget beyond this is no step of any machine (and the search tables grow with it). */
 const MAX_BUDGET = 2 ** 24;
+/** Beyond this a plan takes minutes and gigabytes, while the core answers nobody. */
+const MAX_PLACEMENTS = 2 ** 24;
+/** An epoch costs as much as this many placements at least. */
+const EPOCH_PLACEMENTS = 128;
+const MAX_RANKS = 4096;
 
 /**
  * Packs examples into bins. Time n log n at worst, memory a few integers an example; the same input gives the same
@@ -62,6 +68,14 @@ export function planPacking(input: Examples & PackingOptions): Plan {
   }
   const pieces = cutToBudget(input, budget, input.overlong);
   if (pieces.length.length === 0) throw nothingLeft(pieces, budget);
+  const mostEpochs = Math.floor(MAX_PLACEMENTS / Math.max(pieces.length.length, EPOCH_PLACEMENTS));
+  if (epochs > Math.max(1, mostEpochs)) {
+    throw new TesseraError(
+      'planTooLong',
+      `${counted(epochs, 'epoch')} of ${counted(pieces.length.length, 'example')} are more than a plan holds`,
+      `Give at most ${counted(Math.max(1, mostEpochs), 'epoch')}, or steps that need no more. What a run exports can be trained further.`,
+    );
+  }
 
   const { arrange, pads } = STRATEGIES[strategy];
   const packed = Array.from({ length: epochs }, (_, epoch) =>
@@ -84,7 +98,7 @@ function checkOptions(input: PackingOptions) {
   if (!Number.isInteger(budget) || budget < 2 || budget > MAX_BUDGET) {
     throw new TesseraError(
       'badBudget',
-      `the budget is ${budget} tokens`,
+      `the budget is ${counted(budget, 'token')}`,
       `Give a whole number from 2 (one token has none to predict) to ${MAX_BUDGET.toLocaleString('en')}.`,
     );
   }
@@ -95,6 +109,9 @@ function checkOptions(input: PackingOptions) {
     if (!Number.isInteger(value) || value < 1) {
       throw new TesseraError('badPackingOption', `${name} is ${value}`, 'Give a whole number from 1 up.');
     }
+  }
+  if (ranks > MAX_RANKS) {
+    throw new TesseraError('badPackingOption', `ranks is ${ranks}`, `Give at most ${MAX_RANKS}.`);
   }
   return { budget, strategy, seed, epochs, ranks, gradAccumulation };
 }

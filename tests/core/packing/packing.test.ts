@@ -288,9 +288,9 @@ test('ranks: equal bins on each, none without work', () => {
 });
 
 test.each([
-  [{ budget: 1 }, /the budget is 1 tokens/],
+  [{ budget: 1 }, /the budget is 1 token/],
   [{ budget: 0 }, /the budget is 0 tokens/],
-  [{ budget: 2 ** 30 }, /the budget is 1073741824 tokens/],
+  [{ budget: 2 ** 30 }, /the budget is 1,073,741,824 tokens/],
   [{ strategy: 'worst-fit' as Strategy }, /no packing strategy 'worst-fit'/],
   [{ epochs: 0 }, /epochs is 0/],
   [{ ranks: 1.5 }, /ranks is 1.5/],

@@ -45,6 +45,15 @@ describe('planRun', () => {
     }
   });
 
+  it('refuses more steps and epochs than a plan can hold, at once', () => {
+    for (const fields of [
+      { steps: 1_000_000_000 },
+      { epochs: 1_000_000 },
+      { steps: 1000, gradAccumulation: Number.MAX_SAFE_INTEGER },
+    ])
+      expect(() => planRun(recipe(fields), source(50))).toThrow('more than a plan holds');
+  });
+
   it('is the same for the same recipe, another for another seed', () => {
     const hash = (fields: object) => planRun(recipe(fields), source(100)).planHash;
     expect(hash({ evalShare: 0.1 })).toBe(hash({ evalShare: 0.1 }));
