@@ -334,7 +334,9 @@ function partition(self: Str, separator: Value | undefined, isFromRight: boolean
   if (target === '') throw valueError('empty separator');
   const text = textOf(self);
   const at = isFromRight ? text.lastIndexOf(target) : text.indexOf(target);
-  if (at === -1) return new Tuple(isFromRight ? ['', '', self] : [self, '', '']);
+  // Empty parts too are of the kind of the whole: markup where it is markup.
+  const none = sliceUnits(self, 0, 0);
+  if (at === -1) return new Tuple(isFromRight ? [none, none, self] : [self, none, none]);
   const end = at + target.length;
   return new Tuple([sliceUnits(self, 0, at), sliceUnits(self, at, end), sliceUnits(self, end, text.length)]);
 }

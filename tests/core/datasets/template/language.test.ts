@@ -70,6 +70,10 @@ describe('renders what Python renders', () => {
       "hi True ('a', '-', 'b')",
     ],
     [
+      '{{ (s|e).partition("-") }} {{ (s|e).rpartition("-") }}',
+      "(Markup('Hello  World'), Markup(''), Markup('')) (Markup(''), Markup(''), Markup('Hello  World'))",
+    ],
+    [
       '{{ missing }}|{{ missing|default("D") }}|{{ e|default("D", true) }}|{{ nil|default("D") }}',
       '|D|D|None',
     ],
