@@ -34,7 +34,7 @@ export function compileSearch(
       }
       case 'text':
         return {
-          sql: `id IN (SELECT runId FROM runTexts WHERE lowerCase(text) LIKE ? ESCAPE '\\')`,
+          sql: `id IN (SELECT runId FROM runTexts WHERE ${isLike('text', node.text)})`,
           parameters: [`%${escapeLike(node.text.toLowerCase())}%`],
         };
       case 'field': {
@@ -108,7 +108,7 @@ function textField(
   onlyEqual(query, node);
   const value = node.value.toLowerCase();
   const wanted = isStatus ? (statusAliases[value] ?? value) : value;
-  const test = `lowerCase(${column}) LIKE ? ESCAPE '\\'`;
+  const test = isLike(column, wanted);
   const sql = table === undefined ? test : `id IN (SELECT runId FROM ${table} WHERE ${test})`;
   return negated(node, { sql, parameters: [pattern(wanted, node.isQuoted)] });
 }
@@ -117,8 +117,8 @@ function noteField(query: string, node: FieldNode): Condition {
   onlyEqual(query, node);
   const like = `%${escapeLike(node.value.toLowerCase())}%`;
   return negated(node, {
-    sql: `(id IN (SELECT runId FROM runNotes WHERE lowerCase(text) LIKE ? ESCAPE '\\')
-      OR id IN (SELECT id FROM runs WHERE notes <> '' AND lowerCase(notes) LIKE ? ESCAPE '\\'))`,
+    sql: `(id IN (SELECT runId FROM runNotes WHERE ${isLike('text', like)})
+      OR id IN (SELECT id FROM runs WHERE notes <> '' AND ${isLike('notes', like)}))`,
     parameters: [like, like],
   });
 }
@@ -184,6 +184,10 @@ function timeOf(query: string, node: FieldNode, nowMs: number): number {
     `For example ${node.field}>2026-11-01, or ${node.field}>7d for the last seven days.`,
   );
 }
+
+/** LIKE itself takes a letter of ASCII for its capital: only a text with others calls back into this program. */
+const isLike = (column: string, wanted: string) =>
+  `${/[^\0-\x7f]/.test(wanted) ? `lowerCase(${column})` : column} LIKE ? ESCAPE '\\'`;
 
 const escapeLike = (text: string) => text.replace(/[\\%_]/g, (sign) => `\\${sign}`);
 
