@@ -166,6 +166,8 @@ export function runQueries(db: Db) {
   const insertEvaluation = db.prepare('INSERT OR REPLACE INTO runEvaluations VALUES (?, ?, ?, ?, ?)');
   const insertProfile = db.prepare('INSERT OR REPLACE INTO runProfiles VALUES (?, ?, ?, ?)');
 
+  const listVersion = db.prepare('SELECT version FROM runListVersion').pluck().safeIntegers();
+
   return {
     insert: (run: NewRun) => void insert.run(run),
     get: (id: string) => get.get(id) as RunListRow | undefined,
@@ -206,6 +208,10 @@ export function runQueries(db: Db) {
     },
     /** Another number after every change that another connection has committed. */
     dataVersion: () => db.pragma('data_version', { simple: true }) as number,
+    /** Drawn anew at every change of a run or its tags; see migration 0080. A 64-bit number as text. */
+    listVersion: () => String(listVersion.get()),
+    /** What `read` reads is of one state of the database, whatever others write meanwhile. */
+    inOneState: <T>(read: () => T): T => db.transaction(read).deferred(),
     find: (name: string) =>
       db
         .prepare(

@@ -1,86 +1,135 @@
-import { summaryColumns, type ListRow, type RunQueries } from '../../../db/queries/runs.ts';
-import type { PackedRows } from '../../contract/rows.ts';
+import type { RunQueries } from '../../../db/queries/runs.ts';
+import type { PackedColumn, PackedRows } from '../../contract/rows.ts';
+import { readSnapshot, writeSnapshot } from './listSnapshot.ts';
 import { packList } from './packList.ts';
+import { joinRows, pickRows } from './pickRows.ts';
 
 /** `all`: neither archived nor deleted. `archived`: archived ones too. `deleted`: those alone. */
 export type Shelf = 'all' | 'archived' | 'deleted';
 
 /** Beyond this the whole list is read again: it costs as much. */
 const maxPatched = 500;
-
-const createdAt = summaryColumns.indexOf('createdAtMs');
-const archivedAt = summaryColumns.indexOf('archivedAtMs');
-const deletedAt = summaryColumns.indexOf('deletedAtMs');
-const isOn: Record<Shelf, (row: ListRow) => boolean> = {
-  all: (row) => row[deletedAt] === null && row[archivedAt] === null,
-  archived: (row) => row[deletedAt] === null,
-  deleted: (row) => row[deletedAt] !== null,
-};
+/** As many found runs are read by themselves where the list was not read yet. */
+const maxFoundAlone = 2000;
 
 /**
- * The list of runs, kept in memory and up to date by what the database tells of changes: of ten thousand runs only those
- * are read again that changed. Another program's changes make it read all.
+ * The list of runs, kept in memory as the columns that travel, and up to date by what the database tells of changes: of
+ * ten thousand runs only those are read again that changed. Another program's changes make it read all. `snapshot` names
+ * a file that keeps the columns between cores, so that a fresh one does not read every row.
  */
 export class RunList {
   private readonly queries: RunQueries;
-  /** Newest first. */
-  private rows: ListRow[] = [];
-  private byId = new Map<string, ListRow>();
-  private packed = new Map<Shelf, PackedRows>();
+  private readonly snapshot: string | undefined;
+  /** Of every shelf, newest first. */
+  private rows: PackedRows | undefined;
+  private shelves = new Map<Shelf, PackedRows>();
+  private places: Map<string, number> | undefined;
   private readonly changed = new Set<string>();
   private dataVersion: number | undefined;
+  private savedVersion: string | undefined;
 
-  constructor(queries: RunQueries) {
+  constructor(queries: RunQueries, snapshot?: string) {
     this.queries = queries;
+    this.snapshot = snapshot;
     queries.watch((id) => {
       this.changed.add(id);
     });
   }
 
   all(shelf: Shelf): PackedRows {
-    this.refresh();
-    let packed = this.packed.get(shelf);
-    if (packed === undefined) this.packed.set(shelf, (packed = packList(this.rows.filter(isOn[shelf]))));
-    return packed;
+    const rows = this.refresh();
+    let shown = this.shelves.get(shelf);
+    if (shown === undefined) this.shelves.set(shelf, (shown = onShelf(rows, shelf)));
+    return shown;
   }
 
   /** Those that a condition on `runs` holds of. */
   find(shelf: Shelf, { sql, parameters }: { sql: string; parameters: unknown[] }): PackedRows {
-    this.refresh();
-    const found: ListRow[] = [];
-    for (const id of this.queries.listIds(sql, parameters)) {
-      const row = this.byId.get(id);
-      if (row !== undefined && isOn[shelf](row)) found.push(row);
-    }
-    return packList(found);
+    const ids = this.queries.listIds(sql, parameters);
+    const isKnown = this.rows !== undefined || ids.length > maxFoundAlone;
+    const rows = isKnown ? this.refresh() : packList(this.queries.list(ids));
+    const placeOf = rows === this.rows ? (this.places ??= placesById(rows)) : placesById(rows);
+    const isOn = shelfTest(rows, shelf);
+    const found = ids.map((id) => placeOf.get(id) ?? -1).filter((place) => place >= 0 && isOn(place));
+    return pickRows(rows, found);
   }
 
-  private refresh(): void {
-    const dataVersion = this.queries.dataVersion();
-    if (dataVersion === this.dataVersion && this.changed.size === 0) return;
-    const isPatched = dataVersion === this.dataVersion && this.changed.size <= maxPatched;
-    if (isPatched) this.patch([...this.changed]);
-    else {
-      this.rows = this.queries.list();
-      this.byId = new Map(this.rows.map((row) => [String(row[0]), row]));
-    }
-    this.dataVersion = dataVersion;
-    this.changed.clear();
-    this.packed.clear();
+  /** Keeps what is known for the next core. @throws what keeps the file from being written */
+  save(): void {
+    if (this.snapshot === undefined || this.rows === undefined) return;
+    const { version, packed } = this.queries.inOneState(() => ({
+      packed: this.refresh(),
+      version: this.queries.listVersion(),
+    }));
+    if (version !== this.savedVersion) writeSnapshot(this.snapshot, { version, packed });
+    this.savedVersion = version;
   }
 
-  private patch(ids: string[]): void {
-    const fresh = new Map(this.queries.list(ids).map((row) => [String(row[0]), row]));
-    for (const id of ids) {
-      const row = fresh.get(id);
-      if (row === undefined) this.byId.delete(id);
-      else this.byId.set(id, row);
+  private refresh(): PackedRows {
+    return this.queries.inOneState(() => {
+      const dataVersion = this.queries.dataVersion();
+      const isOurs = dataVersion === this.dataVersion;
+      if (this.rows !== undefined && isOurs && this.changed.size === 0) return this.rows;
+      const isPatched = this.rows !== undefined && isOurs && this.changed.size <= maxPatched;
+      const rows = isPatched ? this.patch(this.rows, [...this.changed]) : this.readAll();
+      this.rows = rows;
+      this.dataVersion = dataVersion;
+      this.changed.clear();
+      this.shelves.clear();
+      this.places = undefined;
+      return rows;
+    });
+  }
+
+  private readAll(): PackedRows {
+    if (this.rows === undefined && this.snapshot !== undefined) {
+      const version = this.queries.listVersion();
+      const kept = readSnapshot(this.snapshot, version);
+      if (kept !== undefined) {
+        this.savedVersion = version;
+        return kept;
+      }
     }
-    this.rows = [...this.byId.values()].sort(newestFirst);
+    return packList(this.queries.list());
+  }
+
+  private patch(rows: PackedRows, ids: string[]): PackedRows {
+    const fresh = packList(this.queries.list(ids));
+    const isChanged = new Set(ids);
+    const joined = joinRows(rows, fresh);
+    const [id, createdAtMs] = [textsOf(joined, 'id'), numbersOf(joined, 'createdAtMs')];
+    const places = id.map((_, place) => place);
+    const left = places.filter((place) => place >= rows.count || !isChanged.has(id[place] ?? ''));
+    left.sort((a, b) => {
+      const later = (createdAtMs[b] ?? 0) - (createdAtMs[a] ?? 0);
+      return later || ((id[a] ?? '') < (id[b] ?? '') ? -1 : 1);
+    });
+    return pickRows(joined, left);
   }
 }
 
-function newestFirst(a: ListRow, b: ListRow): number {
-  const [later, earlier] = [Number(b[createdAt]), Number(a[createdAt])];
-  return later - earlier || (String(a[0]) < String(b[0]) ? -1 : 1);
+const placesById = (rows: PackedRows) => new Map(textsOf(rows, 'id').map((id, place) => [id, place]));
+
+function onShelf(rows: PackedRows, shelf: Shelf): PackedRows {
+  const isOn = shelfTest(rows, shelf);
+  const places: number[] = [];
+  for (let place = 0; place < rows.count; place += 1) if (isOn(place)) places.push(place);
+  return places.length === rows.count ? rows : pickRows(rows, places);
 }
+
+function shelfTest(rows: PackedRows, shelf: Shelf): (place: number) => boolean {
+  const [deletedAtMs, archived] = [numbersOf(rows, 'deletedAtMs'), flagsOf(rows, 'archived')];
+  return (place) => {
+    const isDeleted = !Number.isNaN(deletedAtMs[place]);
+    if (shelf === 'deleted' || isDeleted) return shelf === 'deleted' && isDeleted;
+    return shelf === 'archived' || archived[place] === 0;
+  };
+}
+
+const column = <K extends PackedColumn['kind']>({ columns }: PackedRows, name: string, kind: K) =>
+  columns.find((each) => each.name === name && each.kind === kind) as
+    Extract<PackedColumn, { kind: K }> | undefined;
+const textsOf = (rows: PackedRows, name: string) => column(rows, name, 'texts')?.values ?? [];
+const numbersOf = (rows: PackedRows, name: string) =>
+  column(rows, name, 'numbers')?.values ?? new Float64Array();
+const flagsOf = (rows: PackedRows, name: string) => column(rows, name, 'flags')?.values ?? new Uint8Array();

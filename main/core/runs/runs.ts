@@ -22,6 +22,7 @@ import {
 } from '../../contract/runs.ts';
 import type { CoreContext } from '../context.ts';
 import type { Home } from '../home.ts';
+import type { Log } from '../log.ts';
 import { sweepPartials } from '../partials.ts';
 import { version } from '../version.ts';
 import type { Datasets, DatasetSource } from '../datasets/datasets.ts';
@@ -92,7 +93,9 @@ export class Runs {
     this.accounts = accountQueries(context.db);
     this.notes = noteQueries(context.db);
     this.calibrations = new CalibrationDesk(calibrationQueries(context.db));
-    this.runList = new RunList(this.queries);
+    const isCopy = context.history.trouble !== undefined;
+    this.runList = new RunList(this.queries, isCopy ? undefined : join(context.home.caches, 'runList.bin'));
+    context.onClose(keepReady(this.runList, context.log));
     prepareSearch(context.db);
     this.supervisor = new RunSupervisor({
       notes: this.notes,
@@ -115,7 +118,7 @@ export class Runs {
       this.supervisor.publishRun(id);
     };
     // A copy that is only shown has no engines to account for.
-    if (context.history.trouble !== undefined) return;
+    if (isCopy) return;
     sweepPartials(context.home, context.log);
     sweepDeleted(this.queries, context.log);
     sweepPrepared(context.home.runs, this.queries, context.log);
@@ -384,6 +387,28 @@ const profileFigures = z.object({
   launches: z.number().optional(),
   memory: z.object({ planned: z.number() }).optional(),
 });
+
+/** Time for whoever started the core to ask first. */
+const readyAfterMs = 1000;
+
+/** Reads the list before it is asked for, and keeps it for the next core; returns what does so when this one closes. */
+function keepReady(list: RunList, log: Log): () => void {
+  const save = () => {
+    try {
+      list.save();
+    } catch (error) {
+      log(`the list of runs is not kept for the next start: ${String(error)}`);
+    }
+  };
+  const timer = setTimeout(() => {
+    list.all('all');
+    save();
+  }, readyAfterMs);
+  return () => {
+    clearTimeout(timer);
+    save();
+  };
+}
 
 /** Sorts by time; the tail keeps two runs of one second apart. */
 function newRunId(): string {

@@ -1,4 +1,4 @@
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -17,19 +17,23 @@ beforeEach(async () => {
   db = await openDatabase(path);
   queries = runQueries(db);
   numWholeReads = 0;
-  const read = queries.list;
-  list = new RunList({
-    ...queries,
-    list: (ids) => {
-      if (ids === undefined) numWholeReads += 1;
-      return read(ids);
-    },
-  });
+  list = new RunList(counted());
   for (const [i, id] of ['old', 'middle', 'new'].entries()) queries.insert(run(id, 10 * i));
 });
 afterEach(() => {
   db.close();
 });
+
+function counted(): RunQueries {
+  const read = queries.list;
+  return {
+    ...queries,
+    list: (ids) => {
+      if (ids === undefined) numWholeReads += 1;
+      return read(ids);
+    },
+  };
+}
 
 const run = (id: string, createdAtMs: number): NewRun => ({
   ...{ id, name: id, kind: 'train', createdAtMs, recipe: '{}', hashes: '{}', plan: '{}', preflight: null },
@@ -76,4 +80,72 @@ it('shows what was undone as it was, and what another program wrote', async () =
   runQueries(other).update('old', { archivedAtMs: 1 });
   other.close();
   expect(shown()).toEqual(['new', 'middle']);
+});
+
+/** A list as the next core has it, which no watch of an earlier one tells of changes. */
+async function nextList(snapshot: string): Promise<RunList> {
+  db.close();
+  db = await openDatabase(path);
+  queries = runQueries(db);
+  return new RunList(counted(), snapshot);
+}
+
+it('is kept for the next core, which reads no row as long as nothing has changed', async () => {
+  const snapshot = `${path}.list`;
+  queries.addTags('old', ['a', 'b']);
+  queries.update('new', { archivedAtMs: 1, lastLoss: 0.5 });
+  list = await nextList(snapshot);
+  const asRead = unpackRows(list.all('archived'));
+  list.save();
+  expect(numWholeReads).toBe(1);
+
+  list = await nextList(snapshot);
+  expect(unpackRows(list.all('archived'))).toEqual(asRead);
+  expect(numWholeReads).toBe(1);
+  // Changed from here on it is patched, and what is kept then is of the new state.
+  queries.removeTags('old', ['a']);
+  queries.insert(run('newest', 99));
+  expect(shown()).toEqual(['newest', 'middle', 'old']);
+  list.save();
+  list = await nextList(snapshot);
+  expect(unpackRows(list.all('all'))[2]).toMatchObject({ id: 'old', tags: ['b'] });
+  expect(numWholeReads).toBe(1);
+});
+
+it('is read anew where what was kept is of another state, or spoiled', async () => {
+  const snapshot = `${path}.list`;
+  list = await nextList(snapshot);
+  list.all('all');
+  list.save();
+  const other = await openDatabase(path);
+  runQueries(other).addTags('old', ['seen']);
+  other.close();
+  list = await nextList(snapshot);
+  expect(unpackRows(list.all('all'))[2]).toMatchObject({ id: 'old', tags: ['seen'] });
+  list.save();
+  expect(numWholeReads).toBe(2);
+
+  const kept = readFileSync(snapshot);
+  for (const spoil of [
+    (file: Buffer) => file.subarray(0, file.length / 2),
+    (file: Buffer) => (file.writeUInt8(file.readUInt8(file.length - 40) ^ 1, file.length - 40), file),
+    () => Buffer.from('no list'),
+  ]) {
+    writeFileSync(snapshot, spoil(Buffer.from(kept)));
+    list = await nextList(snapshot);
+    expect(shown()).toEqual(['new', 'middle', 'old']);
+  }
+  expect(numWholeReads).toBe(5);
+});
+
+it('finds without reading the list, and the same with it', () => {
+  const early = { sql: 'createdAtMs < ?', parameters: [15] };
+  const alone = unpackRows(list.find('all', early));
+  expect(numWholeReads).toBe(0);
+  expect(alone.map(({ id }) => id)).toEqual(['middle', 'old']);
+  list.all('all');
+  expect(unpackRows(list.find('all', early))).toEqual(alone);
+  queries.update('old', { deletedAtMs: 1 });
+  expect(unpackRows(list.find('all', early)).map(({ id }) => id)).toEqual(['middle']);
+  expect(unpackRows(list.find('deleted', early)).map(({ id }) => id)).toEqual(['old']);
 });
