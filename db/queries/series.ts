@@ -58,7 +58,14 @@ export interface ReadOptions {
   axis?: Axis;
   fromStep?: number;
   toStep?: number;
+  /** What may be read of a whole run for a finer curve than its level's; default: as much as one curve is worth. */
+  maxRows?: number;
 }
+
+/** Rows that all curves of one answer may cost: some 50 ms. */
+export const fineRows = 40_000;
+/** A row whose place on the axis has to be looked up costs so many. */
+const lookupCost = 5;
 
 const columns = [
   ...['step', 'atMs', 'loss', 'gradNorm', 'learningRate', 'supervisedTokens', 'realTokens', 'positions'],
@@ -174,7 +181,7 @@ export function seriesQueries(db: Db) {
     at,
     /** At most about `maxPoints` points from the finest level that allows it; minima and maxima are exact. */
     read: (runId: string, metric: Metric, maxPoints: number, options: ReadOptions = {}): SeriesColumns => {
-      const { axis = 'step', fromStep = 1, toStep = Number.MAX_SAFE_INTEGER } = options;
+      const { axis = 'step', fromStep = 1, toStep = Number.MAX_SAFE_INTEGER, maxRows = fineRows } = options;
       const newest = stored(runId, Number.MAX_SAFE_INTEGER)?.step ?? 0;
       const span = Math.min(toStep, newest) - fromStep + 1;
       // A level is 16 times as fine as the next: a few points too many are better than 15 of 16 too few.
@@ -184,10 +191,12 @@ export function seriesQueries(db: Db) {
         size === 1
           ? readRaw(db, runId, metrics[metric].sql, axis, fromStep, toStep)
           : readRollup(db, runId, metric, axis, size, fromStep, toStep);
-      // What is zoomed in on is worth more than a level's few hundred points: the next finer one, some of it merged.
-      const isZoomed = fromStep > 1 || toStep < newest;
-      if (!isZoomed || blockSteps === 1 || span / blockSteps > maxPoints / 2) return readLevel(blockSteps);
+      // A level's few hundred points are less than a chart has room for: the next finer one, some of it merged.
       const finer = [1, ...rollupBlocks].findLast((size) => size < blockSteps) ?? 1;
+      const isZoomed = fromStep > 1 || toStep < newest;
+      const cost = (span / finer) * (axis === 'step' ? 1 : lookupCost);
+      const isWorth = isZoomed || cost <= maxRows;
+      if (!isWorth || blockSteps === 1 || span / blockSteps > maxPoints / 2) return readLevel(blockSteps);
       return mergePoints(readLevel(finer), Math.ceil(span / finer / maxPoints));
     },
     /**
@@ -302,7 +311,11 @@ function groupBlocks(rows: StepRow[], blockSteps: number): Map<number, StepRow[]
 }
 
 type Cell = number | null;
-const column = (rows: Cell[][], at: number) => Float64Array.from(rows, (row) => row[at] ?? Number.NaN);
+function column(rows: Cell[][], at: number): Float64Array {
+  const values = new Float64Array(rows.length);
+  for (let i = 0; i < values.length; i += 1) values[i] = rows[i]?.[at] ?? Number.NaN;
+  return values;
+}
 
 function readRaw(
   db: Db,

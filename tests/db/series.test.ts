@@ -67,7 +67,14 @@ describe('series', () => {
       const at = part.numNonFinite.findIndex((count) => count > 0);
       expect(part.mean[at]).toBeCloseTo((value(3997) + value(3998) + value(3999)) / 3, 0);
     }
-    expect(series.read('a', 'loss', 1000).blockSteps).toBe(16);
+    expect(series.read('a', 'loss', 1000, { maxRows: 7999 }).blockSteps).toBe(16);
+    // The whole run too, where that many rows may be read.
+    const whole = series.read('a', 'loss', 1000, { maxRows: 8000 });
+    expect([whole.blockSteps, whole.steps.length]).toEqual([8, 1000]);
+    expect(Math.max(...whole.maximum)).toBe(99);
+    expect(whole.numNonFinite.reduce((sum, count) => sum + count, 0)).toBe(2);
+    // Places on another axis are looked up one by one, and read of fewer rows.
+    expect(series.read('a', 'loss', 1000, { maxRows: 8000, axis: 'tokens' }).blockSteps).toBe(16);
   });
 
   it('keeps a single spike at every level', () => {
@@ -147,13 +154,13 @@ describe('series', () => {
     expect(raw.mean[20]).toBeNaN();
     expect(raw.mean[21]).toBe(Infinity);
     expect([...raw.numNonFinite].reduce((sum, each) => sum + each, 0)).toBe(18);
-    const rolled = series.read('a', 'loss', 10);
+    const rolled = series.read('a', 'loss', 10, { maxRows: 0 });
     expect([...rolled.numNonFinite]).toEqual([0, 2, 0, 16]);
     expect([...rolled.maximum].slice(0, 3)).toEqual([16, 32, 48]);
     expect(rolled.mean[3]).toBeNaN();
     // Made again after a resume, the roll-ups say the same.
     series.truncate('a', 60);
-    expect([...series.read('a', 'loss', 10).numNonFinite]).toEqual([0, 2, 0, 12]);
+    expect([...series.read('a', 'loss', 10, { maxRows: 0 }).numNonFinite]).toEqual([0, 2, 0, 12]);
     expect(series.totals('a').lastLoss).not.toBeNaN();
     expect(series.totals('a').firstLoss).toBeCloseTo(1.5);
   });

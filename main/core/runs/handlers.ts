@@ -1,3 +1,4 @@
+import { fineRows } from '../../../db/queries/series.ts';
 import { untilAborted, type Handlers } from '../../contract/channel.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import type { runChannels, RunSummary } from '../../contract/runs.ts';
@@ -74,6 +75,7 @@ export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
         const { id: runId } = runs.find(name);
         const range = {
           axis,
+          maxRows: fineRows / ids.length,
           ...(fromStep !== undefined && { fromStep }),
           ...(toStep !== undefined && { toStep }),
         };
