@@ -1,6 +1,7 @@
 #include <cooperative_groups.h>
 
 #include "ops/cross_entropy/cross_entropy_cuda.h"
+#include "ops/tensor_core.cuh"
 
 namespace tessera {
 namespace {
@@ -11,8 +12,7 @@ constexpr int kThreads = 1024;
 constexpr int kCluster = 8;  // blocks that share a row
 constexpr int kClusterThreads = 512;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
-constexpr int kClusterBlocks =
-    2;  // blocks on a multiprocessor: 64 registers a thread, which only sm_90 manages
+constexpr int kClusterBlocks = 3;  // on a multiprocessor, 64 KB of shared memory each
 #else
 constexpr int kClusterBlocks = 1;
 #endif
@@ -113,10 +113,13 @@ __device__ __forceinline__ float block_max(float v, float* slot) {
 }
 
 // A NaN among the logits passes over the maximum but not over the sum. The exponent's argument is one fused
-// multiply-add: z log2(e) - reference log2(e).
+// multiply-add: z log2(e) - reference log2(e). An exponential is taken once, for the sum, and kept in bf16 in
+// its logit's place in shared memory for the gradient, which is rounded to bf16 once more. A thread reads
+// there only what it wrote itself.
 __global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kClusterThreads, kClusterBlocks)
     cross_entropy_cluster_kernel(bf16* z, float* nll, const i32* labels, i64 V, bool with_grad) {
   constexpr int kBlockWarps = kClusterThreads / 32;
+  extern __shared__ uint4 held[];
   __shared__ float maxima[kBlockWarps], sums[kBlockWarps];
   __shared__ Partial shared_total;
   const cg::cluster_group cluster = cg::this_cluster();
@@ -130,17 +133,18 @@ __global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kClusterThrea
     if (with_grad) zero_row(row, first, kStep, vectors);
     return;
   }
-  uint4 held[kHeld];
-#pragma unroll
-  for (int k = 0; k < kHeld; ++k) {
-    constexpr unsigned kLowest = 0xff80ff80u;  // two times -infinity
-    held[k] = first + k * kStep < vectors ? reinterpret_cast<const uint4*>(row)[first + k * kStep]
-                                          : uint4{kLowest, kLowest, kLowest, kLowest};
-  }
+  const int count = (vectors - first + kStep - 1) / kStep;  // of this thread's vectors; none where negative
+  uint4 *mine = held + threadIdx.x, *theirs = reinterpret_cast<uint4*>(row) + first;
+#pragma unroll 4
+  for (int k = 0; k < count; ++k)
+    copy_async16(shared_address(mine + k * kClusterThreads), theirs + k * kStep);
+  copy_async_commit();
+  copy_async_wait<0>();
   __nv_bfloat162 most = __float2bfloat162_rn(-INFINITY);
-#pragma unroll
-  for (int k = 0; k < kHeld; ++k) {
-    const __nv_bfloat162* pairs = reinterpret_cast<const __nv_bfloat162*>(&held[k]);
+#pragma unroll 4
+  for (int k = 0; k < count; ++k) {
+    const uint4 vector = mine[k * kClusterThreads];
+    const __nv_bfloat162* pairs = reinterpret_cast<const __nv_bfloat162*>(&vector);
 #pragma unroll
     for (int i = 0; i < 4; ++i) most = __hmax2(most, pairs[i]);
   }
@@ -148,12 +152,17 @@ __global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kClusterThrea
   // A block of a small vocabulary may hold nothing.
   const float shift = max == -INFINITY ? 0.0f : -max * kLog2e;
   float sum = 0.0f;
-#pragma unroll
-  for (int k = 0; k < kHeld; ++k) {
+#pragma unroll 2
+  for (int k = 0; k < count; ++k) {
+    bf16* at = reinterpret_cast<bf16*>(mine + k * kClusterThreads);
     float v[8];
-    load8(v, reinterpret_cast<const bf16*>(&held[k]));
+    load8(v, at);
 #pragma unroll
-    for (int c = 0; c < 8; ++c) sum += fast_exp2(fmaf(v[c], kLog2e, shift));
+    for (int c = 0; c < 8; ++c) {
+      v[c] = fast_exp2(fmaf(v[c], kLog2e, shift));
+      sum += v[c];
+    }
+    store8(at, v);
   }
   sum = warp_sum(sum);
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
@@ -165,28 +174,30 @@ __global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kClusterThrea
     shared_total = {max, sum};
   }
   cluster.sync();
-  Partial total = *cluster.map_shared_rank(&shared_total, 0);
-#pragma unroll 1
-  for (int other = 1; other < kCluster; ++other)
-    total = merge(total, *cluster.map_shared_rank(&shared_total, other));
-  const float lse = total.max + logf(total.sum);
-  if (first == 0) nll[r] = lse - __bfloat162float(row[label]);
+  // Each warp takes the blocks' partials at once, one a lane; all follow lane 0's order.
+  Partial total = *cluster.map_shared_rank(&shared_total, threadIdx.x % kCluster);
+#pragma unroll
+  for (int step = 1; step < kCluster; step *= 2) {
+    total = merge(total, {__shfl_xor_sync(0xffffffffu, total.max, step),
+                          __shfl_xor_sync(0xffffffffu, total.sum, step)});
+  }
+  const float lse = __shfl_sync(0xffffffffu, total.max + logf(total.sum), 0);
+  const float label_logit = __bfloat162float(row[label]);
+  if (first == 0) nll[r] = lse - label_logit;
   cluster.sync();  // before a block leaves or writes: its total and the label's logit have been read
   if (!with_grad) return;
-#pragma unroll
-  for (int k = 0; k < kHeld; ++k) {
-    const int i = first + k * kStep;
-    if (i >= vectors) continue;
+  const float to_probability = fast_exp2(fmaf(-lse, kLog2e, -shift));
+#pragma unroll 2
+  for (int k = 0; k < count; ++k) {
     float v[8];
-    load8(v, reinterpret_cast<const bf16*>(&held[k]));
+    load8(v, reinterpret_cast<const bf16*>(mine + k * kClusterThreads));
 #pragma unroll
-    for (int c = 0; c < 8; ++c) v[c] = fast_exp2(fmaf(v[c], kLog2e, -lse * kLog2e));
-    if (label / 8 == i) {
-#pragma unroll
-      for (int c = 0; c < 8; ++c) v[c] -= label % 8 == c ? 1.0f : 0.0f;
-    }
-    store8(row + i64{i} * 8, v);
+    for (int c = 0; c < 8; ++c) v[c] *= to_probability;
+    store8(reinterpret_cast<bf16*>(theirs + k * kStep), v);
   }
+  // From the logit itself: near 1 a rounded probability would lose the difference.
+  if (label / 8 % kStep == first)
+    row[label] = __float2bfloat16(fast_exp2((label_logit - lse) * kLog2e) - 1.0f);
 }
 #else
 __global__ void cross_entropy_cluster_kernel(bf16*, float*, const i32*, i64, bool) {}
@@ -215,7 +226,12 @@ void launch_cross_entropy(bf16* z, float* nll, const i32* label, i64 rows, i64 V
   require_size(V % 8 == 0, "vocab_size", V, "multiples of 8");
   if (cluster) {
     require_size(cross_entropy_cluster_serves(V), "vocab_size", V, "at most 262144 in the cluster kernel");
-    cross_entropy_cluster_kernel<<<static_cast<unsigned>(rows * kCluster), kClusterThreads, 0, stream>>>(
+    const size_t shared =
+        size_t{ceil_div(V / 8, kCluster * kClusterThreads)} * kClusterThreads * sizeof(uint4);
+    check_cuda(cudaFuncSetAttribute(cross_entropy_cluster_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(shared)),
+               "cross_entropy");
+    cross_entropy_cluster_kernel<<<static_cast<unsigned>(rows * kCluster), kClusterThreads, shared, stream>>>(
         z, nll, label, V, with_grad);
   } else {
     cross_entropy_kernel<<<static_cast<unsigned>(rows), kThreads, 0, stream>>>(z, nll, label, V, with_grad);
