@@ -41,7 +41,7 @@ Executor::Executor(Backend& backend, const ModelConfig& config, const Layout& la
       gradient_type_(gradient_type_of(backend, options)),
       rules_{backend.fixed_shapes(), options.compaction, config.vocab},
       parameters_(backend, layout, options.optimizer, gradient_type_, &arena_),
-      memory_(config, options.batch, backend.act_dtype(), {options.policy, options.keep_norms},
+      memory_(config, options.batch, backend.act_dtype(), {options.policy, options.keep_all},
               options.head_rows, options.compaction, &arena_) {
   if (options_.max_sequence == 0) options_.max_sequence = options_.batch.tokens;
   const auto table = static_cast<size_t>(options_.max_sequence * config.attn.rotary_dim) * sizeof(float);

@@ -24,7 +24,7 @@ namespace tessera {
 struct ExecutorOptions {
   OptimizerOptions optimizer{};
   RecomputePolicy policy = RecomputePolicy::p1;
-  bool keep_norms = true;    // p0 alone: also the norms' outputs, 3-4 % more memory for 0.4 % of a step
+  bool keep_all = true;      // p0 alone: also outputs of norms and activation, 8-11 % more memory
   BatchLayout batch{};       // capacities
   i64 max_sequence = 0;      // longest sequence: rows of the rotary table; 0: batch.tokens
   i64 head_rows = 2048;      // Tc: logits are computed for this many rows at a time

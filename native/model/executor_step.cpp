@@ -144,8 +144,9 @@ void Executor::backward_mlp(i64 l, const LayerBuffers& s, i64 T, bool accumulate
   if (!s.keeps_gu) gate_up(l, s, T);       // [8]
   backend_.scope("backward", layer);
   backend_.linear_bwd_data(g.dact, d, w(o.w_down), T, H, I);  // [9]
-  backend_.swiglu_bwd(s.gu, g.dact, g.dact, s.gu, T, I);      // [10] gu becomes dgu, dact becomes act
-  weight_gradient(o.w_down, d, g.dact, T, H, I, accumulate);  // [11]
+  // gu becomes dgu, and dact becomes act where act is gone.
+  backend_.swiglu_bwd(s.gu, s.keeps_act ? nullptr : g.dact, g.dact, s.gu, T, I);                      // [10]
+  weight_gradient(o.w_down, d, s.keeps_act ? s.act : g.dact, T, H, I, accumulate);                    // [11]
   backend_.linear_bwd_data(g.dxn2, s.gu, w(o.w_gate_up), T, 2 * I, H);                                // [12]
   weight_gradient(o.w_gate_up, s.gu, s.xn2, T, 2 * I, H, accumulate);                                 // [13]
   backend_.rmsnorm_bwd(d, dp(o.post_norm), g.dxn2, s.xm, p(o.post_norm), d, T, H, config_.norm_eps);  // [14]

@@ -67,9 +67,8 @@ bool LayerMemory::keeps(Tensor t) const {
       return kept_.policy == RecomputePolicy::p2 || kept_.policy == RecomputePolicy::p0;
     case kXn1:
     case kXn2:
-      return kept_.policy == RecomputePolicy::p0 && kept_.norms;
     case kAct:
-      return false;
+      return kept_.policy == RecomputePolicy::p0 && kept_.all;
     default:
       return kept_.policy == RecomputePolicy::p0;
   }
@@ -234,6 +233,7 @@ LayerBuffers LayerMemory::buffers(const Arena& a, const Items& items) const {
           .k = act(kK),
           .lse = f32(kLse),
           .keeps_norms = keeps(kXn1),
+          .keeps_act = keeps(kAct),
           .keeps_proj = keeps(kProj),
           .keeps_core = keeps(kO),
           .keeps_xm = keeps(kXm),

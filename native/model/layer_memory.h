@@ -13,21 +13,21 @@ namespace tessera {
 
 // What forward keeps for backward; the rest is computed again.
 //   full  x of each layer                       p1  x and x' (the residual after the mixer)
-//   p2    p1 and the in-projection              p0  everything but the activation's output and, where told
-//                                                   so, the norms' outputs
+//   p2    p1 and the in-projection              p0  everything; the outputs of norms and activation only
+//                                                   where told so
 enum class RecomputePolicy : u8 { full, p1, p2, p0 };
 RecomputePolicy parse_policy(const std::string& name);  // "full", "P1", "P2", "P0"; throws invalid_recipe
 const char* policy_name(RecomputePolicy policy);
 
 // Shapes as in ops/backend.h. Fields of the other layer kind are null.
 struct LayerBuffers {
-  Act *xn1, *proj, *o, *y, *xm, *xn2, *gu, *act;  // both kinds; act: forward only
+  Act *xn1, *proj, *o, *y, *xm, *xn2, *gu, *act;  // both kinds; act: forward only, unless kept
   Act *qkv, *ar, *state;                          // linear attention
   float *g, *beta;
   Act *q, *k;  // full attention
   float* lse;
   // kept from forward (fields of the forward and backward set agree)
-  bool keeps_norms, keeps_proj, keeps_core, keeps_xm, keeps_gu;
+  bool keeps_norms, keeps_act, keeps_proj, keeps_core, keeps_xm, keeps_gu;
 };
 struct BackwardBuffers {
   Act *dact, *dxn2, *dy, *dproj, *dxn1;               // both kinds
@@ -48,7 +48,7 @@ struct Span {
 
 struct Kept {
   RecomputePolicy policy;
-  bool norms;  // with p0
+  bool all;  // with p0: also what is cheap to compute again
 };
 
 class LayerMemory {

@@ -175,7 +175,8 @@ class ProfiledBackend : public ForwardingBackend {
     TESSERA_FORWARD(swiglu_fwd, (cost::elementwise(T, I, 3, e())), act, gu, T, I);
   }
   void swiglu_bwd(Act* dgu, Act* act_out, const Act* dact, const Act* gu, i64 T, i64 I) override {
-    TESSERA_FORWARD(swiglu_bwd, (cost::elementwise(T, I, 6, e())), dgu, act_out, dact, gu, T, I);
+    TESSERA_FORWARD(swiglu_bwd, (cost::elementwise(T, I, act_out ? 6 : 5, e())), dgu, act_out, dact, gu, T,
+                    I);
   }
   void gather_rows(Act* dst, const Act* src, const i32* row, i64 rows, i64 H) override {
     TESSERA_FORWARD(gather_rows, (cost::elementwise(rows, H, 2, e())), dst, src, row, rows, H);

@@ -119,7 +119,7 @@ class RoundedBackend final : public ForwardingBackend {
   void swiglu_bwd(Act* dgu, Act* act_out, const Act* dact, const Act* gu, i64 T, i64 I) override {
     inner_.swiglu_bwd(dgu, act_out, dact, gu, T, I);
     round(dgu, 2 * T * I);
-    round(act_out, T * I);
+    if (act_out) round(act_out, T * I);
   }
   void gather_rows(Act* dst, const Act* src, const i32* row, i64 rows, i64 H) override {
     inner_.gather_rows(dst, src, row, rows, H);

@@ -312,7 +312,8 @@ class Backend {
   // ---- MLP, head
 
   virtual void swiglu_fwd(Act* act, const Act* gu, i64 T, i64 I) = 0;  // gu[T,2I] = gate | up
-  // dgu (may alias gu) =; act_out (may alias dact) = silu(g)*u, for the down projection's weight gradient
+  // dgu (may alias gu) =; act_out (may alias dact, or be null) = silu(g)*u, for the down projection's weight
+  // gradient
   virtual void swiglu_bwd(Act* dgu, Act* act_out, const Act* dact, const Act* gu, i64 T, i64 I) = 0;
   virtual void gather_rows(Act* dst, const Act* src, const i32* row, i64 rows,
                            i64 H) = 0;  // row -1 gives zeros

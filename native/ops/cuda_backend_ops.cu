@@ -303,7 +303,7 @@ void CudaBackend::swiglu_fwd(Act* out, const Act* gu, i64 T, i64 I) {
 }
 
 void CudaBackend::swiglu_bwd(Act* dgu, Act* act_out, const Act* dact, const Act* gu, i64 T, i64 I) {
-  run("swiglu_bwd", {0.0, 12.0 * T * I},
+  run("swiglu_bwd", {0.0, (act_out ? 12.0 : 10.0) * T * I},
       [&] { launch_swiglu_bwd(act(dgu), act(act_out), act(dact), act(gu), T, I, stream_); });
 }
 

@@ -190,18 +190,18 @@ std::unique_ptr<Executor> allocate_executor(Backend& backend, const ModelConfig&
                                             std::string* policy) {
   struct Try {
     std::string policy;
-    bool keep_norms;
+    bool keep_all;
   };
   std::vector<Try> tried = {{o.policy, true}, {o.policy, false}};
   if (o.policy == "auto")
     tried = {{"P0", true}, {"P0", false}, {"P2", false}, {"P1", false}, {"full", false}};
-  for (const auto& [name, keep_norms] : tried) {
+  for (const auto& [name, keep_all] : tried) {
     *policy = name;
     auto executor =
         std::make_unique<Executor>(backend, config, layout,
                                    ExecutorOptions{.optimizer = {.mode = o.optimizer, .weight_decay = 0.1f},
                                                    .policy = parse_policy(name),
-                                                   .keep_norms = keep_norms,
+                                                   .keep_all = keep_all,
                                                    .batch = batch,
                                                    .head_rows = o.head_rows > 0 ? o.head_rows : batch.tokens,
                                                    .compaction = o.compaction,

@@ -123,11 +123,11 @@ BatchLayout Trainer::capacity() const {
   return layout;
 }
 
-std::unique_ptr<Executor> Trainer::plan_executor(RecomputePolicy policy, bool keep_norms) const {
+std::unique_ptr<Executor> Trainer::plan_executor(RecomputePolicy policy, bool keep_all) const {
   return std::make_unique<Executor>(*backend_, config_, layout_,
                                     ExecutorOptions{.optimizer = recipe_.optimizer,
                                                     .policy = policy,
-                                                    .keep_norms = keep_norms,
+                                                    .keep_all = keep_all,
                                                     .batch = capacity(),
                                                     .head_rows = recipe_.head_rows,
                                                     .compaction = recipe_.compaction,
@@ -140,10 +140,10 @@ std::unique_ptr<Executor> Trainer::choose_executor() const {
   using enum RecomputePolicy;
   if (available_ == 0) return plan_executor(recipe_.policy.value_or(p1));
   for (const RecomputePolicy policy : {p0, p2, p1, full})
-    for (const bool keep_norms : {true, false}) {
-      if (recipe_.policy.value_or(policy) != policy || (keep_norms && policy != p0)) continue;
-      auto executor = plan_executor(policy, keep_norms);
-      const bool last = policy == full || (recipe_.policy && !keep_norms);
+    for (const bool keep_all : {true, false}) {
+      if (recipe_.policy.value_or(policy) != policy || (keep_all && policy != p0)) continue;
+      auto executor = plan_executor(policy, keep_all);
+      const bool last = policy == full || (recipe_.policy && !keep_all);
       if (last || executor->plan().total <= available_) return executor;
     }
   return nullptr;

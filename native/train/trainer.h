@@ -71,7 +71,7 @@ class Trainer {
   static Samples read_samples(const fs::path& file);
   void check_model_and_plan() const;
   BatchLayout capacity() const;
-  std::unique_ptr<Executor> plan_executor(RecomputePolicy policy, bool keep_norms = true) const;
+  std::unique_ptr<Executor> plan_executor(RecomputePolicy policy, bool keep_all = true) const;
   std::unique_ptr<Executor> choose_executor() const;
   Json memory_report() const;
   Json number_types() const;

@@ -28,7 +28,7 @@ TEST(Executor, GradientsDoNotDependOnWhatIsComputedAgain) {
   ASSERT_GT(sum, 1.0);
   for (const auto policy : {RecomputePolicy::p1, RecomputePolicy::p2, RecomputePolicy::p0})
     EXPECT_EQ(gradients({.policy = policy}, 1, packed), full) << static_cast<int>(policy);
-  EXPECT_EQ(gradients({.policy = RecomputePolicy::p0, .keep_norms = false}, 1, packed), full);
+  EXPECT_EQ(gradients({.policy = RecomputePolicy::p0, .keep_all = false}, 1, packed), full);
 }
 
 TEST(Executor, GradientsDoNotDependOnThreads) {
@@ -37,12 +37,11 @@ TEST(Executor, GradientsDoNotDependOnThreads) {
 }
 
 TEST(Executor, PoliciesTradeMemory) {
-  const auto activations = [](RecomputePolicy policy, bool keep_norms = true) {
+  const auto activations = [](RecomputePolicy policy, bool keep_all = true) {
     const ModelConfig config = parse_config(testing::small_config(), "small");
     const Layout layout = make_layout(config, "model.");
     const auto backend = make_cpu_backend({});
-    return Executor(*backend, config, layout,
-                    {.policy = policy, .keep_norms = keep_norms, .batch = {400, 16}})
+    return Executor(*backend, config, layout, {.policy = policy, .keep_all = keep_all, .batch = {400, 16}})
         .plan()
         .activations;
   };

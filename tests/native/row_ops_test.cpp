@@ -129,6 +129,9 @@ TEST(SwiGlu, GradientsMatchFiniteDifferencesInPlaceToo) {
   const double gate = gu[3], up = gu[size_t(I + 3)];
   EXPECT_NEAR(act[3], gate / (1 + std::exp(-gate)) * up, 1e-14);
   expect_gradient("gu", gu, dgu, [&] { return inner(forward(), dact); });
+  Array<double> dgu_alone = poisoned(T * 2 * I);
+  op::swiglu_bwd<double>(1, dgu_alone.data(), nullptr, dact.data(), gu.data(), T, I);
+  EXPECT_EQ(dgu_alone, dgu);
   Array<double> gu_in_place = gu, dact_in_place = dact;
   op::swiglu_bwd(2, gu_in_place.data(), dact_in_place.data(), dact_in_place.data(), gu_in_place.data(), T, I);
   EXPECT_EQ(gu_in_place, dgu);

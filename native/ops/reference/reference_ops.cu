@@ -157,7 +157,7 @@ __global__ void swiglu_bwd_kernel(Real* dgu, Real* act_out, const Real* dact, co
     const i64 at = n / I * 2 * I + n % I;
     const float gate = static_cast<float>(gu[at]), up = static_cast<float>(gu[at + I]);
     const float d = static_cast<float>(dact[n]);
-    act_out[n] = static_cast<Real>(exact_silu(gate) * up);
+    if (act_out) act_out[n] = static_cast<Real>(exact_silu(gate) * up);
     dgu[at] = static_cast<Real>(d * up * exact_silu_slope(gate));
     dgu[at + I] = static_cast<Real>(d * exact_silu(gate));
   }

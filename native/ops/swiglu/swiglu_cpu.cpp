@@ -24,16 +24,15 @@ void swiglu_bwd(int threads, Real* dgu, Real* act_out, const Real* dact, const R
       const Real* g = gu + t * 2 * I;
       const Real* da = dact + t * I;
       Real* dg = dgu + t * 2 * I;
-      Real* act = act_out + t * I;
       // Each element is read before its place is written, so both in-place uses are safe, and lanes do not
       // overlap.
 #pragma omp simd
       for (i64 j = 0; j < I; ++j) {
         const Real gate = g[j], up = g[I + j], d = da[j];
         const Real open = sigmoid(gate);
+        if (act_out) act_out[t * I + j] = gate * open * up;
         dg[j] = d * up * open * (Real(1) + gate * (Real(1) - open));
         dg[I + j] = d * gate * open;
-        act[j] = gate * open * up;
       }
     }
   });

@@ -37,7 +37,7 @@ __global__ void swiglu_bwd_kernel(bf16* dgu, bf16* act_out, const bf16* dact, co
   }
   store8(dgu + t * 2 * I + col, gate);
   store8(dgu + t * 2 * I + I + col, up);
-  store8(act_out + t * I + col, d);
+  if (act_out) store8(act_out + t * I + col, d);
 }
 
 unsigned count_vectors(i64 T, i64 I) {

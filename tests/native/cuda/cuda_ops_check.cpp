@@ -67,6 +67,8 @@ void OpsCheck::mlp() {
           [&](Backend& e, bool g) { e.swiglu_fwd(at(act, g), at(gu, g), T, I); });
     check("swiglu_bwd " + name, {{"dgu", &dgu, 4e-3}, {"act", &again, 4e-3}},
           [&](Backend& e, bool g) { e.swiglu_bwd(at(dgu, g), at(again, g), at(dact, g), at(gu, g), T, I); });
+    check("swiglu_bwd, act kept " + name, {{"dgu", &dgu, 4e-3}},
+          [&](Backend& e, bool g) { e.swiglu_bwd(at(dgu, g), nullptr, at(dact, g), at(gu, g), T, I); });
     check("swiglu_bwd in place " + name, {{"dgu", &gu, 4e-3}, {"act", &dact, 4e-3}},
           [&](Backend& e, bool g) { e.swiglu_bwd(at(gu, g), at(dact, g), at(dact, g), at(gu, g), T, I); });
     twin_.clear();
