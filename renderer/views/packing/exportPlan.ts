@@ -85,7 +85,10 @@ async function pngOfPlans(plans: ShownPlan[], options: PictureOptions): Promise<
     const painter = new BinPainter(scene, inksOf(options.colorBy, density), chrome, density);
     const inner = part.getContext('2d');
     if (inner === null) return;
-    const view = { size, stage, camera, cursor: undefined, wordsOf: options.wordsOf, withMap: false };
+    const view = {
+      ...{ size, stage, camera, cursor: undefined, wordsOf: options.wordsOf },
+      ...{ withMap: false, newTexts: Infinity },
+    };
     while (painter.paint(inner, view).canRefine) painter.work(Infinity);
     context.drawImage(part, column * part.width, headHeight * density);
     context.setTransform(density, 0, 0, density, column * part.width, 0);

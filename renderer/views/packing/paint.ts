@@ -1,10 +1,14 @@
 import { integer } from '../../format.ts';
 import { levelOf, scaleOf, type Camera, type Level, type Scale, type Spot, type Stage } from './camera.ts';
-import type { Chrome } from './chrome.ts';
+import { inksOfChrome, type Chrome, type ChromeInks } from './chrome.ts';
+import { Picture, type Box } from './picture.ts';
 import { rasterBins, type Inks } from './raster.ts';
 import { placementAt, type Scene } from './scene.ts';
-import { BinTexture, type Box, type Target } from './texture.ts';
+import { stampsOf } from './stamps.ts';
+import { BinTexture } from './texture.ts';
 import { cellOf, drawTokens, stripOfTokens, type WordsOf } from './tokenLayer.ts';
+
+type Target = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
 
 const inset = { left: 52, top: 4, right: 22, bottom: 24 };
 const mapWidth = 8;
@@ -33,22 +37,25 @@ export interface PaintOptions {
   wordsOf: WordsOf;
   /** Without the strip at the right: in a file it has no use. */
   withMap: boolean;
+  /** So many texts that were never drawn are drawn in this picture; the others wait for the next. */
+  newTexts: number;
 }
 
 /** Draws one plan. Keeps what can be kept between frames; a new plan, theme or width asks for a new painter. */
 export class BinPainter {
   readonly #scene: Scene;
   readonly #inks: Inks;
-  readonly #chrome: Chrome;
+  readonly #chrome: ChromeInks;
   readonly #density: number;
   #texture: BinTexture | undefined;
   #textureWidth = 0;
-  #image: ImageData | undefined;
+  #picture: Picture | undefined;
+  #map: { pixels: Uint32Array; width: number; height: number } | undefined;
 
   constructor(scene: Scene, inks: Inks, chrome: Chrome, density: number) {
     this.#scene = scene;
     this.#inks = inks;
-    this.#chrome = chrome;
+    this.#chrome = inksOfChrome(chrome);
     this.#density = density;
   }
 
@@ -58,32 +65,40 @@ export class BinPainter {
     const plot = plotOf(size);
     const scale = scaleOf(stage, camera.zoom);
     const level = levelOf(scale);
-    context.setTransform(this.#density, 0, 0, this.#density, 0, 0);
-    context.fillStyle = this.#chrome.ground;
-    // Tiles cover their ground themselves.
-    if (level === 'texture') context.fillRect(0, 0, size.width, size.height);
-    else fillAround(context, size, plot);
+    const stamps = stampsOf(this.#density);
+    stamps.allowance = options.newTexts;
+    const picture = this.#pictureOf(size);
+    picture.pixels.fill(this.#chrome.ground.pixel);
     let canRefine = false;
     const texture = this.#textureOf(plot);
-    if (level === 'texture') canRefine = !this.#drawTexture(context, texture, plot, camera, scale);
-    else this.#drawTiles(context, plot, camera, scale, level);
+    if (level === 'texture') canRefine = !this.#drawTexture(picture, texture, plot, camera, scale);
+    else this.#drawTiles(picture, plot, camera, scale, level);
     if (level === 'tokens') {
       const { left, top } = camera;
-      drawTokens(context, this.#scene, plot, { ...scale, left, top }, this.#chrome, options.wordsOf);
+      drawTokens(picture, this.#scene, plot, { ...scale, left, top }, this.#chrome, options.wordsOf);
     }
-    this.#drawGutter(context, plot, camera, scale);
-    this.#drawAxis(context, plot, camera, scale);
-    if (options.cursor) this.#drawCursor(context, plot, camera, scale, options.cursor, level);
-    if (options.withMap) canRefine = this.#drawMap(context, texture, options) || canRefine;
-    return { level, canRefine };
+    this.#drawGutter(picture, plot, camera, scale);
+    this.#drawAxis(picture, plot, camera, scale);
+    if (options.cursor) this.#drawCursor(picture, plot, camera, scale, options.cursor, level);
+    if (options.withMap) canRefine = this.#drawMap(picture, texture, options) || canRefine;
+    context.putImageData(picture.image, 0, 0);
+    return { level, canRefine: stamps.takeLate() || canRefine };
   }
 
   work(untilMs: number): boolean {
     return this.#texture?.work(untilMs) ?? false;
   }
 
+  #pictureOf(size: { width: number; height: number }): Picture {
+    const density = this.#density;
+    const [width, height] = [Math.round(size.width * density), Math.round(size.height * density)];
+    if (this.#picture?.width !== width || this.#picture.height !== height)
+      this.#picture = new Picture(width, height, density, stampsOf(density));
+    return this.#picture;
+  }
+
   #textureOf(plot: Box): BinTexture {
-    const width = Math.round(plot.width * this.#density);
+    const { width } = this.#inPixels(plot);
     if (this.#texture === undefined || this.#textureWidth !== width) {
       this.#texture = new BinTexture(this.#scene, this.#inks, width);
       this.#textureWidth = width;
@@ -91,33 +106,40 @@ export class BinPainter {
     return this.#texture;
   }
 
-  #drawTexture(context: Target, texture: BinTexture, plot: Box, camera: Camera, scale: Scale): boolean {
-    const height = Math.min(plot.height, (this.#scene.numBins - camera.top) * scale.perBin);
-    if (height <= 0) return true;
-    return texture.draw(context, { ...plot, height }, camera.top, scale.perBin);
+  #inPixels({ x, y, width, height }: Box): Box {
+    const [left, top] = [Math.round(x * this.#density), Math.round(y * this.#density)];
+    return {
+      ...{ x: left, y: top },
+      width: Math.round((x + width) * this.#density) - left,
+      height: Math.round((y + height) * this.#density) - top,
+    };
   }
 
-  #drawTiles(context: Target, plot: Box, camera: Camera, scale: Scale, level: Level): void {
+  /** True where all of it was there. */
+  #drawTexture(picture: Picture, texture: BinTexture, plot: Box, camera: Camera, scale: Scale): boolean {
+    const { x, y, height } = this.#inPixels(plot);
+    const perBin = scale.perBin * this.#density;
+    const rows = Math.min(height, Math.round((this.#scene.numBins - camera.top) * perBin));
+    if (rows <= 0) return true;
+    const target = picture.pixels.subarray(y * picture.width + x);
+    return texture.draw(target, picture.width, rows, camera.top, perBin);
+  }
+
+  #drawTiles(picture: Picture, plot: Box, camera: Camera, scale: Scale, level: Level): void {
     const density = this.#density;
-    const [width, height] = [Math.round(plot.width * density), Math.round(plot.height * density)];
-    if (this.#image?.width !== width || this.#image.height !== height)
-      this.#image = new ImageData(width, height);
-    rasterBins(new Uint32Array(this.#image.data.buffer), this.#scene, this.#inks, {
-      ...{ width, height, density },
+    const { x, y, width, height } = this.#inPixels(plot);
+    rasterBins(picture.pixels.subarray(y * picture.width + x), this.#scene, this.#inks, {
+      ...{ width, height, stride: picture.width, density },
       ...{ left: camera.left, top: camera.top },
       perPosition: scale.perPosition * density,
       perBin: scale.perBin * density,
       mostStrip: Math.round(stripOfTokens(scale, level) * density),
     });
-    context.putImageData(this.#image, Math.round(plot.x * density), Math.round(plot.y * density));
   }
 
-  #drawGutter(context: Target, plot: Box, { top }: Camera, { perBin }: Scale): void {
+  #drawGutter(picture: Picture, plot: Box, { top }: Camera, { perBin }: Scale): void {
     const every = niceStep(28 / perBin);
-    context.font = `11px ${this.#chrome.ui}`;
-    context.textAlign = 'right';
-    context.textBaseline = 'middle';
-    context.fillStyle = this.#chrome.textQuiet;
+    const style = { font: `11px ${this.#chrome.ui}`, ink: this.#chrome.textQuiet, align: 'right' } as const;
     const last = Math.min(this.#scene.numBins, top + plot.height / perBin);
     for (let bin = Math.max(1, Math.ceil((top + 1) / every)) * every - 1; bin < last; bin += every) {
       const y = plot.y + (bin - top + 0.5) * perBin;
@@ -125,83 +147,77 @@ export class BinPainter {
         plot.y + 6,
         Math.min(perBin > 24 ? plot.y + (bin - top) * perBin + 8 : y, plot.y + plot.height),
       );
-      context.fillText(integer(bin + 1), plot.x - 8, middle);
+      picture.text(integer(bin + 1), plot.x - 8, middle, style);
     }
   }
 
-  #drawAxis(context: Target, plot: Box, { left }: Camera, { perPosition }: Scale): void {
+  #drawAxis(picture: Picture, plot: Box, { left }: Camera, { perPosition }: Scale): void {
     const { budget } = this.#scene;
     // Budgets are mostly powers of two: so is the distance of the marks, and the last falls on the budget.
     const every = 2 ** Math.ceil(Math.log2(Math.max(1, 96 / perPosition)));
-    const y = plot.y + plot.height + 6;
-    context.fillStyle = this.#chrome.textQuiet;
-    context.textBaseline = 'top';
+    const y = plot.y + plot.height + 12;
+    const style = { font: `11px ${this.#chrome.ui}`, ink: this.#chrome.textQuiet };
     const right = Math.min(budget, left + plot.width / perPosition);
     for (let position = Math.ceil(left / every) * every; position <= right; position += every) {
       const x = plot.x + (position - left) * perPosition;
       if (position !== budget && x > plot.x + plot.width - 88 && right === budget) continue;
       const isLast = position === budget;
-      context.textAlign = x < plot.x + 12 ? 'left' : isLast ? 'right' : 'center';
-      context.fillText(isLast ? `${integer(budget)} tokens` : integer(position), x, y);
-      context.fillRect(Math.round(x) - (isLast ? 1 : 0), plot.y + plot.height + 1, 1, 3);
+      const align = x < plot.x + 12 ? 'left' : isLast ? 'right' : 'center';
+      picture.text(isLast ? `${integer(budget)} tokens` : integer(position), x, y, { ...style, align });
+      const mark = { x: Math.round(x) - (isLast ? 1 : 0), y: plot.y + plot.height + 1, width: 1, height: 3 };
+      picture.rect(mark, style.ink.pixel);
     }
     if (right === budget && budget % every !== 0) {
-      context.textAlign = 'right';
-      context.fillText(`${integer(budget)} tokens`, plot.x + (budget - left) * perPosition, y);
+      const x = plot.x + (budget - left) * perPosition;
+      picture.text(`${integer(budget)} tokens`, x, y, { ...style, align: 'right' });
     }
   }
 
-  #drawCursor(context: Target, plot: Box, camera: Camera, scale: Scale, cursor: Spot, level: Level): void {
+  #drawCursor(picture: Picture, plot: Box, camera: Camera, scale: Scale, cursor: Spot, level: Level): void {
     const placement = placementAt(this.#scene, cursor);
     if (placement === undefined) return;
     const at = this.#scene.begin[placement] ?? 0;
     const length = this.#scene.layout.length[placement] ?? 0;
-    const x = plot.x + (at - camera.left) * scale.perPosition;
-    const y = plot.y + (cursor.bin - camera.top) * scale.perBin;
-    const isTokens = level === 'tokens';
-    const strip = Math.min(scale.perBin, stripOfTokens(scale, level));
     const tile: Box = {
-      x,
-      y,
+      x: plot.x + (at - camera.left) * scale.perPosition,
+      y: plot.y + (cursor.bin - camera.top) * scale.perBin,
       width: length * scale.perPosition,
-      height: isTokens ? scale.perBin - 4 : strip,
+      height: Math.min(scale.perBin, stripOfTokens(scale, level)),
     };
-    context.save();
-    context.beginPath();
-    context.rect(plot.x - 2, plot.y - 2, plot.width + 4, plot.height + 4);
-    context.clip();
-    context.strokeStyle = this.#chrome.text;
-    context.lineWidth = 1.5;
-    const box = isTokens ? cellOf(plot, { ...scale, ...camera }, cursor) : tile;
-    context.strokeRect(box.x - 1, box.y - 1, Math.max(3, box.width + 1), Math.max(3, box.height + 1));
-    context.restore();
+    const box = level === 'tokens' ? cellOf(plot, { ...scale, ...camera }, cursor) : tile;
+    const around = {
+      ...{ x: box.x - 2, y: box.y - 2 },
+      ...{ width: Math.max(5, box.width + 3), height: Math.max(5, box.height + 3) },
+    };
+    const clip = { x: plot.x - 2, y: plot.y - 2, width: plot.width + 4, height: plot.height + 4 };
+    picture.frame(around, this.#chrome.text.pixel, 1.5, clip);
   }
 
   /** True where its picture is not there yet. */
-  #drawMap(context: Target, texture: BinTexture, { size, stage, camera }: PaintOptions): boolean {
+  #drawMap(picture: Picture, texture: BinTexture, { size, stage, camera }: PaintOptions): boolean {
     const box = mapOf(size);
+    const { line, text } = this.#chrome;
+    picture.rect(box, line.pixel);
     const share = this.#scene.numBins / Math.max(1, stage.numBins);
-    const perBin = box.height / Math.max(1, stage.numBins);
-    context.fillStyle = this.#chrome.line;
-    context.fillRect(box.x, box.y, box.width, box.height);
-    const whole = { ...box, height: box.height * share };
-    const isThere = texture.drawWhole(context, whole);
+    const { x, y, width, height } = this.#inPixels({ ...box, height: box.height * share });
+    if (this.#map?.width !== width || this.#map.height !== height) {
+      const pixels = texture.whole(width, height);
+      this.#map = pixels && { pixels, width, height };
+    }
+    for (let row = 0; this.#map && row < height; row++)
+      picture.pixels.set(
+        this.#map.pixels.subarray(row * width, (row + 1) * width),
+        (y + row) * picture.width + x,
+      );
     const down = scaleOf(stage, camera.zoom).perBin;
     const seen = Math.min(stage.numBins, plotOf(size).height / down);
-    if (seen >= stage.numBins) return !isThere;
-    context.strokeStyle = this.#chrome.text;
-    context.lineWidth = 1;
-    const y = box.y + camera.top * perBin;
-    context.strokeRect(box.x - 1.5, y - 0.5, box.width + 3, Math.max(4, seen * perBin) + 1);
-    return !isThere;
+    if (seen < stage.numBins) {
+      const top = box.y + (camera.top * box.height) / Math.max(1, stage.numBins);
+      const high = Math.max(4, (seen * box.height) / stage.numBins);
+      picture.frame({ x: box.x - 2, y: top - 1, width: box.width + 4, height: high + 2 }, text.pixel, 1);
+    }
+    return this.#map === undefined;
   }
-}
-
-function fillAround(context: Target, { width, height }: { width: number; height: number }, plot: Box): void {
-  context.fillRect(0, 0, width, plot.y + 1);
-  context.fillRect(0, plot.y + plot.height - 1, width, height - plot.y - plot.height + 1);
-  context.fillRect(0, 0, plot.x + 1, height);
-  context.fillRect(plot.x + plot.width - 1, 0, width - plot.x - plot.width + 1, height);
 }
 
 /** 1, 2 or 5 times a power of ten, at least `least`. */

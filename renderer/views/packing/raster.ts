@@ -20,6 +20,8 @@ export interface Inks {
 /** Device pixels; `left` in positions, `top` in bins, fractions allowed. */
 export interface RasterView extends Scale {
   width: number;
+  /** From one row of the picture to the next. */
+  stride: number;
   height: number;
   left: number;
   top: number;
@@ -38,12 +40,12 @@ export function gapBetween(perBin: number, density: number): number {
 }
 
 /**
- * Draws bins as strips into `target` [height × width]: tiles in their colours, what is not supervised in each of them
+ * Draws bins as strips into `target` [height × stride]: tiles in their colours, what is not supervised in each of them
  * hatched by its real mask, padding hatched. Work grows with the pixels and the stretches in sight alone.
  */
 export function rasterBins(target: Uint32Array, scene: Scene, inks: Inks, view: RasterView): void {
-  const { width, height, top, perBin, mostStrip, density } = view;
-  target.fill(inks.ground);
+  const { width, height, stride, top, perBin, mostStrip, density } = view;
+  for (let y = 0; y < height; y++) target.fill(inks.ground, y * stride, y * stride + width);
   const gap = Math.round(gapBetween(perBin, density));
   const last = Math.min(scene.numBins, Math.ceil(top + height / perBin));
   const strips = Math.min(mostStrip, perBin - gap);
@@ -55,7 +57,7 @@ export function rasterBins(target: Uint32Array, scene: Scene, inks: Inks, view: 
     const drawn = Math.min(to, from + own.period);
     if (from < drawn) rasterStrip(target, { from, to: drawn, y0 }, scene, bin, own, view);
     for (let y = drawn; y < to; y++)
-      target.copyWithin(y * width, (y - own.period) * width, (y - own.period + 1) * width);
+      target.copyWithin(y * stride, (y - own.period) * stride, (y - own.period) * stride + width);
   }
 }
 
@@ -78,15 +80,15 @@ function rasterStrip(
   view: RasterView,
 ): void {
   const { layout, begin, color, budget } = scene;
-  const { width, left, perPosition, density } = view;
+  const { width, stride, left, perPosition, density } = view;
   // Patterns stay with the bins when they move.
   const origin = Math.round(-left * perPosition);
   const x = (position: number) => Math.max(0, Math.min(width, Math.round((position - left) * perPosition)));
   const fill = (pixel: Pixel, from: number, to: number) => {
     if (to > from)
-      for (let y = rows.from; y < rows.to; y++) target.fill(pixel, y * width + from, y * width + to);
+      for (let y = rows.from; y < rows.to; y++) target.fill(pixel, y * stride + from, y * stride + to);
   };
-  hatch(target, rows, width, x(0), x(budget), inks.pad, origin);
+  hatch(target, rows, stride, x(0), x(budget), inks.pad, origin);
   const [first, end] = [layout.binOffsets[bin] ?? 0, layout.binOffsets[bin + 1] ?? 0];
   const right = left + width / perPosition;
   for (let i = Math.max(first, lastAtOrBefore(begin, left, first, end)); i < end; i++) {
@@ -100,7 +102,7 @@ function rasterStrip(
     let from = x(at);
     for (let k = 0; k <= count && from < to; k++) {
       const until = k < count ? Math.min(to, x(flips[k] ?? 0)) : to;
-      if (k % 2 === 0) hatch(target, rows, width, from, until, inks.context[tint] ?? inks.pad, origin);
+      if (k % 2 === 0) hatch(target, rows, stride, from, until, inks.context[tint] ?? inks.pad, origin);
       else fill(inks.plain[tint] ?? 0, from, until);
       from = Math.max(from, until);
     }
@@ -111,7 +113,7 @@ function rasterStrip(
 function hatch(
   target: Uint32Array,
   rows: Rows,
-  width: number,
+  stride: number,
   from: number,
   to: number,
   phases: Pixel[],
@@ -120,7 +122,7 @@ function hatch(
   const period = phases.length;
   for (let y = rows.from; y < rows.to; y++) {
     let phase = (((from - origin + y - rows.y0) % period) + period) % period;
-    for (let at = y * width + from; at < y * width + to; at++) {
+    for (let at = y * stride + from; at < y * stride + to; at++) {
       target[at] = phases[phase] ?? 0;
       phase = phase + 1 === period ? 0 : phase + 1;
     }
@@ -166,7 +168,7 @@ export function meanRow(
     red += work[3 * x] ?? 0;
     green += work[3 * x + 1] ?? 0;
     blue += work[3 * x + 2] ?? 0;
-    out[x] = 0xff000000 + ((blue * share) << 16) + ((green * share) << 8) + ((red * share) | 0);
+    out[x] = 0xff000000 | ((blue * share) << 16) | ((green * share) << 8) | (red * share);
   }
 }
 
@@ -184,14 +186,17 @@ export interface MeanInks {
 function step(work: Float64Array, width: number, x: number, from: Rgb, to: Rgb): void {
   const column = Math.floor(x);
   if (column >= width) return;
+  // The array holds one column more than the picture.
+  const at = 3 * column;
   const later = x - column;
-  for (let channel = 0; channel < 3; channel++) {
-    const change = (to[channel] ?? 0) - (from[channel] ?? 0);
-    const at = 3 * column + channel;
-    work[at] = (work[at] ?? 0) + change * (1 - later);
-    // The array holds one column more than the picture.
-    work[at + 3] = (work[at + 3] ?? 0) + change * later;
-  }
+  const now = 1 - later;
+  const [red, green, blue] = [to[0] - from[0], to[1] - from[1], to[2] - from[2]];
+  work[at] = (work[at] ?? 0) + red * now;
+  work[at + 1] = (work[at + 1] ?? 0) + green * now;
+  work[at + 2] = (work[at + 2] ?? 0) + blue * now;
+  work[at + 3] = (work[at + 3] ?? 0) + red * later;
+  work[at + 4] = (work[at + 4] ?? 0) + green * later;
+  work[at + 5] = (work[at + 5] ?? 0) + blue * later;
 }
 
 /** Red, green and blue, 0 to 255, of a pattern on average. */

@@ -118,7 +118,7 @@ test('strips are drawn to the pixel: tiles, context, padding, the line between t
   const [width, height] = [100, 40];
   const target = new Uint32Array(width * height);
   rasterBins(target, scene, inks, {
-    ...{ width, height, left: 0, top: 0, density: 1 },
+    ...{ width, height, stride: width, left: 0, top: 0, density: 1 },
     ...{ perPosition: 10, perBin: 20, mostStrip: 18 },
   });
   const row = (y: number) => [...target.subarray(y * width, (y + 1) * width)];
