@@ -68,10 +68,10 @@ export class RunList {
   private refresh(): PackedRows {
     return this.queries.inOneState(() => {
       const dataVersion = this.queries.dataVersion();
-      const isOurs = dataVersion === this.dataVersion;
-      if (this.rows !== undefined && isOurs && this.changed.size === 0) return this.rows;
-      const isPatched = this.rows !== undefined && isOurs && this.changed.size <= maxPatched;
-      const rows = isPatched ? this.patch(this.rows, [...this.changed]) : this.readAll();
+      const known = dataVersion === this.dataVersion ? this.rows : undefined;
+      if (known !== undefined && this.changed.size === 0) return known;
+      const isPatched = known !== undefined && this.changed.size <= maxPatched;
+      const rows = isPatched ? this.patch(known, [...this.changed]) : this.readAll();
       this.rows = rows;
       this.dataVersion = dataVersion;
       this.changed.clear();
