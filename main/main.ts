@@ -11,6 +11,7 @@ import { setupIncomingFiles } from './instance/setupIncomingFiles.ts';
 import { setupSingleInstance } from './instance/setupSingleInstance.ts';
 import { setupMenu } from './menus/setupMenu.ts';
 import { setupNotifications } from './notifications/setupNotifications.ts';
+import { setupPower } from './power/setupPower.ts';
 import { registerAppScheme, setupProtocol } from './protocol/setupProtocol.ts';
 import { setupQuit } from './quit/setupQuit.ts';
 import { setupSecurity } from './security/setupSecurity.ts';
@@ -41,6 +42,7 @@ if (setupSingleInstance(context)) {
     setupRuns(context);
     setupNotifications(context);
     setupTray(context);
+    setupPower(context);
     setupQuit(context);
     markStart('boot done');
   });

@@ -39,8 +39,16 @@ test('the core is killed in the middle of a run, started again, and the run is a
   const overlay = page.getByRole('alertdialog', { name: 'The core is not running' });
   await expect(overlay).toBeVisible();
   await expect(overlay).toContainText('ended unexpectedly');
+  // The view beneath is out of reach, for the keyboard too: from the last button it is on to the rail.
+  const beneath = page.locator('main .beneath');
+  expect(await beneath.evaluate((element) => (element as HTMLElement).inert)).toBe(true);
+  for (let i = 0; i < 12; i += 1) {
+    await page.keyboard.press('Tab');
+    expect(await beneath.evaluate((element) => element.contains(document.activeElement))).toBe(false);
+  }
   await overlay.getByRole('button', { name: 'Start the core again' }).click();
   await expect(overlay).toBeHidden();
+  expect(await beneath.evaluate((element) => (element as HTMLElement).inert)).toBe(false);
 
   const next = await coreOf(home);
   await untilStatus(next, run.id, 'stopped');
@@ -93,8 +101,16 @@ test('a page that crashes comes back, and its run goes on', async ({ home, open 
       ),
     );
   await expect.poll(rail).toContain('night shift');
-  const before = (await core.call('runs:show', { id: run.id })).run.steps;
-  await untilStep(core, run.id, before + 1);
+  const shown = async () => (await core.call('runs:show', { id: run.id })).run;
+  const before = await shown();
+  await untilStep(core, run.id, before.steps + 1);
+
+  // Before the machine sleeps the run is saved, and goes on when it wakes.
+  expect(before.checkpointStep).toBeUndefined();
+  await app.evaluate(({ powerMonitor }) => powerMonitor.emit('suspend'));
+  await expect.poll(async () => (await shown()).checkpointStep).toBeGreaterThanOrEqual(before.steps);
+  await app.evaluate(({ powerMonitor }) => powerMonitor.emit('resume'));
+  await untilStep(core, run.id, (await shown()).steps + 1);
   core.close();
 });
 
