@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ElectronApplication, Page } from '@playwright/test';
 import type { CoreClient } from '../../main/contract/index.ts';
@@ -77,6 +77,14 @@ test('two runs side by side: the waterfall adds up, the profile is drawn, the re
   for (const chart of ['step-timeline', 'roofline'])
     await expect.poll(() => inked(page, `[data-chart="${chart}"]`)).toBeGreaterThan(0.01);
   await expect(page.locator('.pf-table').first()).toContainText('linear_bwd_weight');
+  const trace = join(home, 'step.trace.json');
+  await app.evaluate(({ dialog }, filePath) => {
+    dialog.showSaveDialog = () => Promise.resolve({ canceled: false, filePath });
+  }, trace);
+  await page.getByRole('button', { name: 'Chrome trace' }).click();
+  await expect(page.getByRole('status').filter({ hasText: trace })).toContainText('Trace saved');
+  const { traceEvents } = JSON.parse(readFileSync(trace, 'utf8')) as { traceEvents: { name: string }[] };
+  expect(traceEvents.map(({ name }) => name)).toContain('linear_bwd_weight');
 
   await show(page, `/runs/${padded}/machine`);
   await expect(page.locator('[data-source="host"]')).toContainText('Processor');

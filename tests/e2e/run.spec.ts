@@ -112,5 +112,9 @@ async function saveChart(
   await page.getByRole('menuitem', { name: item, exact: true }).click();
   const text = () => (existsSync(path) ? readFileSync(path).toString('latin1') : '');
   await expect.poll(text).toMatch(end);
+  // Where it lies is said, with the way there.
+  const notice = page.getByRole('status').filter({ hasText: path });
+  await expect(notice).toContainText('Chart saved');
+  await expect(notice.getByRole('button', { name: 'Show in folder' })).toBeVisible();
   return readFileSync(path);
 }
