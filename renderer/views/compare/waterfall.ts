@@ -133,7 +133,10 @@ export function waterfallOption(
         interval: 0,
         ...(isSlanted
           ? { rotate: 35, width: 104, overflow: 'truncate' as const }
-          : { width: 84, overflow: 'break' as const, lineHeight: 13, formatter: barLabel }),
+          : { width: 84, overflow: 'break' as const, lineHeight: 13 }),
+        // Operations in words; the runs at either end are named as they are.
+        formatter: (name: string, place: number) =>
+          barLabel(place === 0 || place > bars.length ? name : name.replaceAll('_', ' '), isSlanted),
       },
     },
     yAxis: {
@@ -201,13 +204,14 @@ function signed(us: number, digits: number): string {
   return us > 0 && /[1-9]/.test(text) ? `+${text}` : text;
 }
 
-/** Long operation names break at their underscores; a long word that has none is cut, and told whole when pointed at. */
-function barLabel(name: string): string {
-  if (name.length <= 14) return name;
-  return name
-    .replaceAll('_', '_ ')
+const lineLetters = 14;
+
+/** Lines break between words; a word that is longer than a line is cut, and told whole when pointed at. */
+function barLabel(text: string, isSlanted: boolean): string {
+  if (isSlanted) return text;
+  return text
     .split(' ')
-    .map((word) => (word.length > 14 ? `${word.slice(0, 12)}…` : word))
+    .map((word) => (word.length > lineLetters ? `${word.slice(0, lineLetters - 2)}…` : word))
     .join(' ');
 }
 
