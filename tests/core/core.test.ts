@@ -1,5 +1,6 @@
 import { execFile, fork, type ChildProcess } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -61,6 +62,21 @@ describe('one core per home', () => {
     const { said } = await startCore(home);
     expect(said).toEqual({ ready: true });
     expect(readFileSync(join(home, 'core.log'), 'utf8')).toContain(`took over from core ${child.pid ?? 0}`);
+  });
+
+  it('takes no link of a core that is just dying, but starts another', async () => {
+    const home = newHome();
+    // What the system still takes in the dead one's name is closed without an answer.
+    const dying = createServer((link) => {
+      dying.close();
+      link.destroy();
+    });
+    await new Promise<void>((done) => dying.listen(openHome(home).socket, done));
+    const client = await attachCore(home);
+    const { pid } = await client.call('system:info', {});
+    expect(pid).not.toBe(process.pid);
+    client.close();
+    process.kill(pid, 'SIGTERM');
   });
 
   it('ends by itself soon after the last client has left, and not before', async () => {

@@ -1,20 +1,9 @@
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Page } from '@playwright/test';
-import { coreOf, expect, show, test, untilReady } from './fixture.ts';
+import { coreOf, dropFiles, expect, show, test, untilReady } from './fixture.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'tessera-drop-'));
-
-/** Drops files of this machine into the middle of the window, as a file manager would. */
-async function drop(page: Page, files: string[]): Promise<void> {
-  const cdp = await page.context().newCDPSession(page);
-  const data = { items: [], files, dragOperationsMask: 1 };
-  for (const type of ['dragEnter', 'dragOver', 'drop'] as const) {
-    await cdp.send('Input.dispatchDragEvent', { type, x: 500, y: 400, data });
-  }
-  await cdp.detach();
-}
 
 const chat = (question: string, answer: string) =>
   JSON.stringify({
@@ -39,7 +28,7 @@ test('a dropped file shows its first rows at once, then all of them, its problem
   const { page } = await open();
   await untilReady(page);
   await show(page, '/datasets');
-  await drop(page, [path]);
+  await dropFiles(page, [path]);
 
   // One look at all of it: the preview goes when the last row is in. How many rows it has is the machine's speed.
   const preview = page
@@ -69,10 +58,10 @@ test('several files and a folder are one dataset; what cannot be read is named',
   const { page } = await open();
   await untilReady(page);
   await show(page, '/datasets');
-  await drop(page, [sub, join(folder, 'b.txt')]);
+  await dropFiles(page, [sub, join(folder, 'b.txt')]);
   const grid = page.getByRole('grid', { name: 'Rows', exact: true });
   await expect(grid).toHaveAttribute('aria-rowcount', '2', { timeout: 60_000 });
-  await drop(page, [join(folder, 'c.zip')]);
+  await dropFiles(page, [join(folder, 'c.zip')]);
   await expect(page.getByRole('alert').filter({ hasText: 'zip archive' })).toBeVisible({ timeout: 60_000 });
 });
 
@@ -86,7 +75,7 @@ test('200,000 rows scroll with only those in sight drawn; any of them is a jump 
   const { page } = await open();
   await untilReady(page);
   await show(page, '/datasets');
-  await drop(page, [path]);
+  await dropFiles(page, [path]);
   const grid = page.getByRole('grid', { name: 'Rows', exact: true });
   await expect(grid).toHaveAttribute('aria-rowcount', '200000', { timeout: 240_000 });
   await expect(grid.getByRole('row').first()).toContainText('row 1 of a long list');

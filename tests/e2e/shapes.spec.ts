@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
-import { expect, show, test, untilReady } from './fixture.ts';
+import { coreOf, expect, sample, show, startRun, test, untilReady, untilStatus } from './fixture.ts';
 
 const routes = [
   '/first',
@@ -101,7 +101,17 @@ test('every view fits the smallest window, is walked by the tab key and moves no
   });
   await expect.poll(() => page.evaluate(() => innerWidth)).toBe(1100);
   await page.emulateMedia({ reducedMotion: 'reduce' });
-  for (const route of routes) {
+  const core = await coreOf(home);
+  const { dataset } = await core.call('datasets:import', { paths: [sample], name: 'shapes' });
+  const run = await startRun(core, { name: 'shapes', steps: 2 });
+  await untilStatus(core, run.id, 'completed');
+  core.close();
+  const ofDataset = ['rows', 'tokens', 'lengths', 'problems', 'columns'];
+  const tabs = [
+    ...ofDataset.map((tab) => `/datasets/${dataset.id}/${tab}`),
+    ...['live', 'profile'].map((tab) => `/runs/${run.id}/${tab}`),
+  ];
+  for (const route of [...routes, ...tabs]) {
     await visit(page, route);
     expect(await misfits(page), route).toEqual([]);
     expect(await tabThrough(page, 30), route).toEqual([]);

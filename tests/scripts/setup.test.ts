@@ -1,5 +1,5 @@
 // Set-up's own build step on a small project whose compiler takes its time and keeps a diary.
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import {
   chmodSync,
   cpSync,
@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 const sources = ['a', 'b', 'c', 'd', 'e', 'f'];
@@ -83,6 +84,43 @@ const finished = () => Object.values(diary()).filter(({ end }) => end > 0).lengt
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20));
 }
+
+const run = promisify(execFile);
+
+it('npm start refuses the home of a newer Tessera before anything is set up', async () => {
+  // A clone in which nothing is installed yet.
+  const clone = join(folder, 'clone');
+  for (const part of ['scripts', 'db', 'main']) cpSync(part, join(clone, part), { recursive: true });
+  const home = join(folder, 'home');
+  mkdirSync(home);
+  const header = Buffer.alloc(100);
+  header.writeUInt32BE(99_990, 60);
+  writeFileSync(join(home, 'tessera.sqlite'), header);
+  const refused = await run(process.execPath, ['scripts/start.mjs', '--home', home], { cwd: clone }).then(
+    () => undefined,
+    (error: { code: number; stderr: string }) => error,
+  );
+  expect(refused?.code).toBe(1);
+  expect(refused?.stderr).toContain(
+    `${join(home, 'tessera.sqlite')} was written by a newer Tessera (version 99990`,
+  );
+  expect(refused?.stderr).toContain('--home DIR');
+  expect(existsSync(join(clone, 'node_modules'))).toBe(false);
+  expect(readFileSync(join(home, 'tessera.sqlite')).equals(header)).toBe(true);
+});
+
+it.each([
+  [{ done: 12, total: 240 }, 10, '12/240, about 3 min left'],
+  [{ done: 120, total: 240, unit: 'files' }, 30, '120/240 files, about 30 s left'],
+  // Nothing is promised by the first few, or when all is done.
+  [{ done: 11, total: 240 }, 10, '11/240'],
+  [{ done: 240, total: 240 }, 60, '240/240'],
+])('set-up says how far it is and what is left: %j after %i s', async (far, seconds, words) => {
+  const script = `const { howFar } = await import('./scripts/setup/report.mjs');
+    process.stdout.write(howFar(${JSON.stringify(far)}, ${String(seconds)}));`;
+  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script]);
+  expect(stdout).toBe(words);
+});
 
 describe.runIf(process.platform === 'linux')('set-up', { timeout: 60_000 }, () => {
   it('killed in mid-build, goes on where it was, and nothing of the killed one works on beside it', async () => {

@@ -172,7 +172,7 @@ describe('a sample of rows', () => {
 });
 
 describe('the first rows of a file', () => {
-  it('are there within a second, problems among them, before anything is imported', async () => {
+  it('are there before the rest is read, problems among them, and nothing is imported for it', async () => {
     const handlers = datasetHandlers((await openDatasets()).datasets);
     const chat = (i: number) =>
       `{"messages":[{"role":"user","content":"q ${String(i)}"},{"role":"assistant","content":"a"}]}`;
@@ -186,9 +186,7 @@ describe('the first rows of a file', () => {
         { paths: [join(folder, name)], columns: {}, roles: {}, count: 500 },
         call(),
       );
-    const startedMs = performance.now();
     const many = await look('rows.jsonl');
-    expect(performance.now() - startedMs).toBeLessThan(1000);
     expect(many.isAll).toBe(false);
     expect(many.rows).toHaveLength(500);
     expect(many.rows[0]).toMatchObject({ line: 1, format: 'messages', prompt: 'q 0', answer: 'a' });
