@@ -64,6 +64,7 @@ Json state_json(const RunState& s) {
   if (!s.account.is_null()) json["account"] = s.account;
   json["recentSteps"] = s.recent;
   json["recentEvaluations"] = s.recent_evaluations;
+  json["recentSamples"] = s.recent_samples;
   if (s.best_eval) {
     json["bestEval"] = *s.best_eval;
     json["bestStep"] = s.best_step;
@@ -280,6 +281,7 @@ RunState read_state(const fs::path& checkpoint) {
              .best_eval = std::nullopt,
              .recent = Json::array(),
              .recent_evaluations = Json::array(),
+             .recent_samples = Json::array(),
              .account = optional_field<Json>(json, "account", nullptr, where, kDamaged)};
   if (json.contains("bestEval")) {
     s.best_eval = require_field<double>(json, "bestEval", where, kDamaged);

@@ -29,9 +29,10 @@ struct RunState {
   // it.
   std::optional<double> best_eval;
   i64 best_step = 0;
-  // The newest step and evaluation events: whoever listened may have died before it kept them.
+  // The newest step, evaluation and sample events: whoever listened may have died before it kept them.
   Json recent = Json::array();
   Json recent_evaluations = Json::array();
+  Json recent_samples = Json::array();
   Json account;  // where the time went up to this step, see Account; null in checkpoints of older versions
 };
 

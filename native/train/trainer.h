@@ -125,8 +125,7 @@ class Trainer {
 
   RunState state_;
   std::deque<Pending> pending_;
-  std::deque<Json> recent_;              // step events, the newest last
-  std::deque<Json> recent_evaluations_;  // evaluation events, likewise
+  std::deque<Json> recent_;  // step events, the newest last
   i64 saved_step_ = -1;
   i64 kept_best_ = 0;                   // the best step that was saved; 0: none
   std::optional<EngineError> unsaved_;  // why the newest checkpoint was skipped

@@ -21,11 +21,18 @@ constexpr double kAccountEveryMs = 2000;
 // More than what a history writes at once and a pipe that nobody reads any more can hold.
 constexpr size_t kRecentSteps = 1024;
 constexpr size_t kRecentEvaluations = 64;
+constexpr size_t kRecentSamples = 64;
 
 // JSON has no number for what is none.
 Json number_or_name(double x) {
   if (std::isfinite(x)) return x;
   return std::isnan(x) ? "NaN" : x > 0 ? "Infinity" : "-Infinity";
+}
+
+// Appends to a list of events and keeps the newest of them.
+void remember(Json& events, const Json& event, size_t most) {
+  events.push_back(event);
+  if (events.size() > most) events.erase(0);
 }
 
 }  // namespace
@@ -195,23 +202,25 @@ void Trainer::evaluate(const char* phase) {
                       {"phase", phase},
                       {"best", better}};
   emit(event);
-  recent_evaluations_.push_back(event);
-  if (recent_evaluations_.size() > kRecentEvaluations) recent_evaluations_.pop_front();
+  remember(state_.recent_evaluations, event, kRecentEvaluations);
   last_report_ = account_.spend("evaluation");
+  // Before the checkpoint of the best step, which holds them then.
+  answer_samples();
+  last_report_ = account_.spend("samples");
   if (better) {
     state_.best_eval = loss;
     state_.best_step = state_.step;
     if (recipe_.checkpoint.best) save();
   }
-  answer_samples();
-  last_report_ = account_.spend("samples");
 }
 
 void Trainer::answer_samples() {
   for (size_t n = 0; n < samples_.prompts.size(); ++n) {
     Decoder decoder(config_, executor_->parameters());
     const auto ids = generate(decoder, samples_.prompts[n], samples_.sampling, [](i32) {});
-    emit({{"event", "sample"}, {"step", state_.step}, {"index", n}, {"ids", ids}});
+    const Json event = {{"event", "sample"}, {"step", state_.step}, {"index", n}, {"ids", ids}};
+    emit(event);
+    remember(state_.recent_samples, event, kRecentSamples);
   }
 }
 
@@ -231,7 +240,6 @@ bool Trainer::save() {
   settle_operations();
   state_.account = account_.to_json(first_step_);
   state_.recent = recent_;
-  state_.recent_evaluations = recent_evaluations_;
   const fs::path path = checkpoint_path(options_.out, state_.step);
   unsaved_.reset();
   try {

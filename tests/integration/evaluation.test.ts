@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunDetail, RunSummary } from '../../main/contract/runs.ts';
 import { coreOf, tessera, tesseraJson, untilRun, workshop, type Workshop } from './workshop.ts';
@@ -135,6 +136,19 @@ describe('evaluation during training', { timeout: 180_000 }, () => {
     expect(run.samples.at(-1)?.text).toBe(text);
     expect(run.hashes.model).toMatch(/^[0-9a-f]{64}$/);
     expect(run.codeVersion).toMatch(/^\d+\.\d+/);
+
+    // As a core leaves it that died before it kept the last answers: the next one takes them from the checkpoint.
+    const core = await coreOf(shop);
+    process.kill((await core.call('system:info', {})).pid, 'SIGKILL');
+    await core.closed;
+    const db = new Database(join(shop.home, 'tessera.sqlite'));
+    db.prepare("UPDATE runs SET status = 'running', engine = NULL WHERE id = ?").run(run.id);
+    db.prepare('DELETE FROM runSamples WHERE runId = ? AND step > 0').run(run.id);
+    db.close();
+    const next = await coreOf(shop);
+    const left = await untilRun(next, run.id, ({ samples }) => samples.length === run.samples.length);
+    expect(left.samples).toEqual(run.samples);
+    next.close();
   });
 
   it('shows the step at which a run came to no number, and counts it nowhere', async () => {

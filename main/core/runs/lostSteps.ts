@@ -46,8 +46,23 @@ export function lostEvaluations(
   });
 }
 
+export type Answered = Extract<EngineEvent, { event: 'sample' }>;
+
+/** Answers to the recipe's prompts up to a checkpoint that the history does not hold. */
+export function lostSamples(
+  checkpoint: string,
+  known: readonly { step: number; position: number }[],
+): Answered[] {
+  return kept(checkpoint, 'recentSamples').flatMap((raw) => {
+    const parsed = engineEvent.safeParse(raw);
+    if (!parsed.success || parsed.data.event !== 'sample') return [];
+    const { data } = parsed;
+    return known.some(({ step, position }) => step === data.step && position === data.index) ? [] : [data];
+  });
+}
+
 /** Empty in checkpoints of older versions, and where the file is damaged: the engine says so when it reads it. */
-function kept(checkpoint: string, what: 'recentSteps' | 'recentEvaluations'): unknown[] {
+function kept(checkpoint: string, what: 'recentSteps' | 'recentEvaluations' | 'recentSamples'): unknown[] {
   try {
     const state = JSON.parse(readFileSync(join(checkpoint, 'state.json'), 'utf8')) as Record<string, unknown>;
     const events = state[what];

@@ -1,12 +1,15 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { NoteQueries } from '../../../db/queries/runNotes.ts';
 import type { RunListRow, RunQueries } from '../../../db/queries/runs.ts';
 import type { SeriesQueries } from '../../../db/queries/series.ts';
 import type { CoreContext } from '../context.ts';
 import { isAlive } from '../lock.ts';
-import { lostEvaluations, lostSteps } from './lostSteps.ts';
+import { checkRecipe } from './recipe.ts';
+import { lostEvaluations, lostSamples, lostSteps } from './lostSteps.ts';
 import { updateTotals } from './recorder.ts';
 import { runFiles } from './runFolder.ts';
+import { sampleReader } from './samples.ts';
 
 const pollMs = 250;
 /** An engine whose core died saves and exits by itself; a large model takes a while. */
@@ -17,9 +20,8 @@ const orphanLimitMs = 180_000;
  * they are waited for, then their runs are marked. Returns the runs that were still waiting for an engine.
  */
 export async function recoverRuns(
-  runs: RunQueries,
-  series: SeriesQueries,
-  { log, work }: CoreContext,
+  { runs, series, notes }: { runs: RunQueries; series: SeriesQueries; notes: NoteQueries },
+  { log, work }: Pick<CoreContext, 'log' | 'work'>,
   onRecovered: (id: string) => void,
 ): Promise<string[]> {
   const waiting = runs.withStatus('queued').map(({ id }) => id);
@@ -41,6 +43,7 @@ export async function recoverRuns(
     if (checkpoint !== undefined) {
       series.append(row.id, lostSteps(checkpoint.path, series.at(row.id, Number.MAX_SAFE_INTEGER)));
       recoverEvaluations(row.id, checkpoint.path, runs);
+      await recoverSamples(row, checkpoint.path, runs, notes);
     }
     updateTotals(row.id, runs, series);
     runs.addEvent(row.id, { atMs: Date.now(), step: checkpoint?.step ?? null, kind: 'coreDied', data: '{}' });
@@ -60,6 +63,30 @@ function recoverEvaluations(id: string, checkpoint: string, runs: RunQueries): v
       ...(phase === 'before' ? { evalLossBefore: loss } : { evalLossAfter: loss }),
       ...(best && { bestLoss: loss, bestStep: step }),
     });
+  }
+}
+
+/** A model that is no longer there costs the answers alone, and the time line says so. */
+async function recoverSamples(
+  { id, recipe }: RunListRow,
+  checkpoint: string,
+  runs: RunQueries,
+  notes: NoteQueries,
+): Promise<void> {
+  const lost = lostSamples(checkpoint, notes.samples(id));
+  if (lost.length === 0) return;
+  try {
+    const read = sampleReader(checkRecipe(JSON.parse(recipe), 'the stored recipe'));
+    for (const { step, index, ids } of lost) {
+      const { prompt, text } = await read(index, ids);
+      notes.addSample(id, { step, position: index, prompt, text });
+      const data = JSON.stringify({ position: index, text });
+      runs.addEvent(id, { atMs: Date.now(), step, kind: 'sample', data });
+    }
+  } catch (error) {
+    const message = `answers that came while the core was gone cannot be read: ${(error as Error).message}`;
+    const data = JSON.stringify({ code: 'samples_lost', message });
+    runs.addEvent(id, { atMs: Date.now(), step: lost[0]?.step ?? null, kind: 'warning', data });
   }
 }
 

@@ -122,7 +122,8 @@ export class Runs {
     sweepPartials(context.home, context.log);
     sweepDeleted(this.queries, context.log);
     sweepPrepared(context.home.runs, this.queries, context.log);
-    void recoverRuns(this.queries, this.series, context, tell).then((waiting) => {
+    const stores = { runs: this.queries, series: this.series, notes: this.notes };
+    void recoverRuns(stores, context, tell).then((waiting) => {
       for (const id of waiting) this.supervisor.enqueue(id);
     });
   }

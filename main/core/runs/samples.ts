@@ -22,5 +22,14 @@ export async function prepareSamples(recipe: Recipe, folder: string): Promise<Sa
     prompts.push([...(await tokenizer.encode(text, null, { addSpecialTokens })).getIds()]);
   }
   writeFileSync(runFiles(folder).samples, JSON.stringify({ prompts, tokens: sampleTokens, stop }));
-  return async (index, ids) => ({ prompt: samples[index] ?? '', text: await tokenizer.decode(ids, true) });
+  return answerReader(samples, tokenizer);
 }
+
+/** Reads answers that came when nobody listened. @throws what keeps the model's tokenizer from being read */
+export function sampleReader({ model, evaluate }: Recipe): SampleReader {
+  return answerReader(evaluate.samples, Tokenizer.fromFile(readModelFolder(model).tokenizerFile));
+}
+
+const answerReader =
+  (prompts: string[], tokenizer: Tokenizer): SampleReader =>
+  async (index, ids) => ({ prompt: prompts[index] ?? '', text: await tokenizer.decode(ids, true) });
