@@ -1,6 +1,8 @@
 /**
  * Kills the core, the engine or the command of a run at random moments of its life, and looks at what is left:
  *   node scripts/bench/kills.ts [rounds] [seed]        default 20 1
+ * With TESSERA_ELECTRON_PROGRAM naming Electron, a display and a built window, also the window's main process or its page:
+ * the run goes on as if nothing had been.
  *
  * Each round trains the same recipe as a first run that nobody disturbed. Meanwhile it is paused, resumed, saved,
  * evaluated, compared and reported; then something dies. Afterwards the run must say honestly how it ended, nothing may
@@ -25,7 +27,9 @@ const settings = [
 ];
 const shop = workshop();
 const ended = new Set(['completed', 'stopped', 'failed']);
-const victims = ['core', 'engine', 'command'] as const;
+const electron = process.env.TESSERA_ELECTRON_PROGRAM;
+const victims = ['core', 'engine', 'command', ...(electron === undefined ? [] : ['window', 'page'])];
+const watchers = new Set(['window', 'page']);
 
 /** Programs of this home by their command line. */
 function programs(name: string): number[] {
@@ -33,21 +37,48 @@ function programs(name: string): number[] {
     .map(Number)
     .filter((pid) => pid > 0 && pid !== process.pid)
     .filter((pid) => {
-      try {
-        const command = readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8').replaceAll('\0', ' ');
-        return command.includes(shop.folder) && command.includes(name);
-      } catch {
-        return false;
-      }
+      const command = commandOf(pid);
+      return command.includes(shop.folder) && command.includes(name);
     });
 }
 
-function kill(pids: number[]): number {
-  for (const pid of pids) process.kill(pid, 'SIGKILL');
-  return pids.length;
+/** Empty where the process has ended. */
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return '';
+  }
+}
+
+function kill(pids: number[]): void {
+  for (const pid of pids)
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch (error) {
+      // One that ends meanwhile, as a window's helpers do.
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
 }
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** A window on the same home; it may still be starting when it dies. */
+function openWindow(): void {
+  if (electron === undefined) return;
+  const isRoot = process.getuid?.() === 0;
+  const env = { ...shop.env, TESSERA_NO_DIALOGS: '1', ...(isRoot && { ELECTRON_DISABLE_SANDBOX: '1' }) };
+  spawn(electron, ['.', '--home', shop.home], { env, stdio: 'ignore' });
+}
+const windowMains = () => programs('--home').filter((pid) => commandOf(pid).startsWith(electron ?? ' '));
+
+function strikeAt(victim: string): void {
+  if (victim === 'core') kill(programs('core/main.ts'));
+  else if (victim === 'engine') kill(programs('tessera-engine train'));
+  else if (victim === 'command') kill(programs('cli/main.ts train'));
+  else if (victim === 'page') kill(programs('--type=renderer'));
+  else kill(windowMains());
+}
 
 /** A run by `train` as a person would start it; resolves once the history has it. */
 async function begin(name: string): Promise<string> {
@@ -115,24 +146,20 @@ function leftovers(): string[] {
 }
 
 /** Kills one part at a moment of chance; returns how the run says that it ended. */
-async function strike(
-  id: string,
-  first: string,
-  victim: (typeof victims)[number],
-  random: Random,
-): Promise<RunDetail> {
+async function strike(id: string, first: string, victim: string, random: Random): Promise<RunDetail> {
   const core = await coreOf(shop);
+  if (watchers.has(victim)) openWindow();
   const busy = disturb(core, id, first, random);
   await sleep(random.below(6000));
-  if (victim === 'core') kill(programs('core/main.ts'));
-  else if (victim === 'engine') kill(programs('tessera-engine train'));
-  else kill(programs('cli/main.ts train'));
+  strikeAt(victim);
   if (victim !== 'core') core.close();
   await busy;
   const next = await coreOf(shop);
   try {
     return await within(goneMs, `${victim}: the run never ended`, letGo(next, id));
   } finally {
+    // A window whose page died is still there, and ends when it is asked to.
+    for (const pid of windowMains()) process.kill(pid, 'SIGTERM');
     next.close();
   }
 }
@@ -174,6 +201,8 @@ async function round(index: number, first: string, expected: string): Promise<st
     const victim = random.pick(victims);
     const left = await strike(id, first, victim, random);
     told.push(`${victim} → ${left.status} at ${String(left.steps)}`);
+    if (watchers.has(victim) && left.status !== 'completed')
+      throw new Error(`a run that was only watched ${left.status}: ${left.reason ?? ''}`);
     if (left.status !== 'completed' && left.reason === undefined)
       throw new Error('it does not say why it ended');
     if (left.status === 'completed') break;
