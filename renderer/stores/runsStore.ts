@@ -12,8 +12,8 @@ const paceSteps = 20;
 /** After updates were dropped the list is read again, with so much rest between. */
 const reloadRestMs = 1000;
 
-const isGoing = (run: RunSummary) =>
-  run.status === 'running' || run.status === 'paused' || run.status === 'queued';
+const goingStates = ['running', 'paused', 'queued'] as const;
+const rank = (run: RunSummary) => goingStates.findIndex((state) => state === run.status);
 
 /** All runs of the history, kept as the core tells of them, and the newest steps of those that are going. */
 export const useRunsStore = defineStore('runs', () => {
@@ -87,7 +87,8 @@ export const useRunsStore = defineStore('runs', () => {
     all,
     isLoaded,
     latestSteps,
-    going: computed(() => all.value.filter(isGoing)),
+    /** What trains before what is paused, and that before what waits; of each kind the newest first. */
+    going: computed(() => all.value.filter((run) => rank(run) >= 0).sort((a, b) => rank(a) - rank(b))),
     reload,
   };
 });
