@@ -46,7 +46,7 @@ async function dispatch(args: string[], json: boolean): Promise<number> {
   }
   const [fewest, most] = command.numPositionals;
   if (positionals.length < fewest || positionals.length > most) {
-    throw usage(`usage: tessera ${found.name} ${command.usage}`, `See tessera ${found.name} --help.`);
+    throw usage(`usage: tessera ${found.name} ${command.usage}`.trim(), `See tessera ${found.name} --help.`);
   }
   return await execute(command, values, positionals, json);
 }
@@ -94,7 +94,7 @@ function parse(
   const options: Options = { ...command.options, ...commonOptions };
   try {
     const { values, positionals } = parseArgs({
-      args: found.rest,
+      args: withNegativeNumbers(found.rest, options),
       options,
       allowPositionals: true,
       allowNegative: true,
@@ -113,6 +113,19 @@ function parse(
       near === undefined ? `See tessera ${found.name} --help.` : `Did you mean --${near}?`,
     );
   }
+}
+
+/** `--seed -1` as `--seed=-1`: a number is no option, and what is wrong with it is for the command to say. */
+function withNegativeNumbers(args: string[], options: Options): string[] {
+  const joined: string[] = [];
+  for (const arg of args) {
+    const before = joined.at(-1) ?? '';
+    const isValue =
+      /^-\.?\d/.test(arg) && options[before.slice(2)]?.type === 'string' && before.startsWith('--');
+    if (isValue) joined[joined.length - 1] = `${before}=${arg}`;
+    else joined.push(arg);
+  }
+  return joined;
 }
 
 async function execute(

@@ -87,6 +87,7 @@ test.each([
   ['5\n', ['--budget', '8', '--forecast'], 2, 'usage', /--forecast needs a dataset/],
   ['5\n', ['--budget', '0'], 1, 'badBudget', /the budget is 0/],
   ['5\n', ['--budget', '1'], 1, 'badBudget', /the budget is 1/],
+  ['5\n', ['--budget', '-3'], 1, 'badBudget', /the budget is -3/],
   ['5\n', [], 2, 'usage', /--budget N is missing/],
   ['5\n', ['--budget', '8', '--strategy', 'worst'], 2, 'usage', /--strategy is one of padded/],
   ['5\n', ['--budget', 'many'], 2, 'usage', /--budget takes a whole number/],
