@@ -17,8 +17,8 @@ __device__ __forceinline__ void store_db(const Walk<true>& walk, const Tile<kHal
                                          const float* beta, const Gradients& out, const Chunk& chunk,
                                          const Frag (&db)[4]) {
   uint4 rows[4];
-  walk.turn_rows(rows, values, db);
-  const int row0 = walk.lane / 2;
+  walk.turn_rows(rows, values, half, db);
+  const int row0 = walk.turned_row();
   uint4 scaled[4];
 #pragma unroll
   for (int part = 0; part < 4; ++part) {
@@ -28,8 +28,7 @@ __device__ __forceinline__ void store_db(const Walk<true>& walk, const Tile<kHal
                               scale_bf16(v.w, b, b));
   }
   const size_t at = (static_cast<size_t>(chunk.begin) + row0) * walk.args.values +
-                    static_cast<size_t>(walk.head) * kHead + half * kHalf +
-                    8 * (2 * walk.warp + walk.lane % 2);
+                    static_cast<size_t>(walk.head) * kHead + half * kHalf + 8 * walk.turned_chunk();
   bf16 *db_to = out.db + at, *dv_to = out.dv + at;
 #pragma unroll
   for (int part = 0; part < 4; ++part) {

@@ -30,7 +30,13 @@ struct Pipe {
   static constexpr int kSharedBytes = kImages + 2 * kStateHalfBytes;
   static_assert(kSharedBytes <= 227 * 1024);
 
-  enum Barrier { kFull = 1, kEmpty = kFull + kStages, kPrepared = kEmpty + kStages, kImage };
+  enum Barrier {
+    kFull = 1,
+    kEmpty = kFull + kStages,
+    kPrepared = kEmpty + kStages,
+    kImage,
+    kTurn = kImage + 2
+  };
 };
 
 #ifdef TESSERA_WGMMA
@@ -121,18 +127,21 @@ struct Walk {
     }
   }
 
-  // Puts x (as left operands: rows values, columns tokens) into this warp's columns of `tile`, tokens being
-  // rows, and takes them back 16 bytes a lane: row 16 part + lane / 2, chunk 2 warp + lane % 2. No other warp
-  // reads those columns, so that no barrier is needed.
-  __device__ void turn_rows(uint4 (&rows)[4], const Tile<kHalf>& tile, const Frag (&x)[4]) const {
+  // Puts x (as left operands: rows values, columns tokens) into this warp's columns of `tile`, that of a half
+  // of the values, tokens being rows, and takes whole rows back, 16 bytes a lane: row 16 part + turned_row(),
+  // chunk turned_chunk(). With eight lanes to a row a warp's store to global memory touches 4 lines; with its
+  // own columns alone it would touch 16, and the next chunk waited for that.
+  __device__ void turn_rows(uint4 (&rows)[4], const Tile<kHalf>& tile, int half, const Frag (&x)[4]) const {
     __syncwarp();
     const u32 at = transposed_at(tile.base, 16 * warp, lane);
 #pragma unroll
     for (int ks = 0; ks < 4; ++ks) store_transposed(at + 2048 * ks, x[ks]);
-    __syncwarp();
+    named_barrier(Pipe::kTurn + half, Pipe::kGroup);
 #pragma unroll
-    for (int part = 0; part < 4; ++part) rows[part] = tile.load16(16 * part + lane / 2, 2 * warp + lane % 2);
+    for (int part = 0; part < 4; ++part) rows[part] = tile.load16(16 * part + turned_row(), turned_chunk());
   }
+  __device__ int turned_row() const { return thread / 8; }
+  __device__ int turned_chunk() const { return thread % 8; }
 
  private:
   // Starts the copies of a step's tiles; commits even where there is nothing left to load.

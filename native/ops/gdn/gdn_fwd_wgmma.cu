@@ -99,13 +99,13 @@ __device__ __forceinline__ void run_chain(const Walk<false>& walk, int half, bf1
       Frag turned[4];
 #pragma unroll
       for (int ks = 0; ks < 4; ++ks) turned[ks] = to_a_frag(o[2 * ks], o[2 * ks + 1]);
-      walk.turn_rows(rows, values, turned);
+      walk.turn_rows(rows, values, half, turned);
     }
-    bf16* to = o_out + (static_cast<size_t>(chunk.begin) + lane / 2) * walk.args.values + column +
-               8 * (2 * walk.warp + lane % 2);
+    bf16* to = o_out + (static_cast<size_t>(chunk.begin) + walk.turned_row()) * walk.args.values + column +
+               8 * walk.turned_chunk();
 #pragma unroll
     for (int part = 0; part < 4; ++part) {
-      store_global16_if(16 * part + lane / 2 < chunk.count, to, rows[part]);
+      store_global16_if(16 * part + walk.turned_row() < chunk.count, to, rows[part]);
       to += 16 * walk.args.values;
     }
     wgmma_wait<0>();
