@@ -202,11 +202,11 @@ __global__ void __launch_bounds__(kThreads, 1)
 #ifdef TESSERA_WGMMA
   extern __shared__ __align__(1024) unsigned char shared[];
   // A pair of chunks counts as its first one, with the keys up to it as its work.
-  const auto work_of = [&](const Chunk& chunk) {
+  const auto work_of = [&](const Chunk& chunk, int = 0) {
     const int before = (chunk.begin - args.cu[chunk.seq]) / kQueries;
     return before % 2 == 0 ? before + 1 : 0;
   };
-  const Chunk chunk = chunk_of_rank(args, blockIdx.y, reinterpret_cast<int*>(shared), work_of);
+  const Chunk chunk = args.chunk[part_of_rank<1>(args, blockIdx.y, reinterpret_cast<int*>(shared), work_of)];
   if (chunk.count == 0 || work_of(chunk) == 0) return;
   const Work work(args, shared, chunk);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = __shfl_sync(0xffffffffu, warp / 4, 0);
