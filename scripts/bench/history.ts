@@ -68,6 +68,14 @@ function addRuns(db: Db, home: string): void {
         steps: 3000,
         firstLoss: 2.5,
         lastLoss: 1 + (i % 100) / 100,
+        ...{ evalLossBefore: 2.6, evalLossAfter: 1.1 + (i % 90) / 100, bestLoss: 1.1 + (i % 80) / 100 },
+        ...{
+          bestStep: 500 * (1 + (i % 6)),
+          tokensPerSecond: 15_000 + i / 7,
+          device: 'cuda:0',
+          elapsedMs: 1e6 + i,
+        },
+        ...{ startedAtMs: 1e12 + i * 60_000 + 5, endedAtMs: 1e12 + (i + 20) * 60_000 },
         kernels,
       });
       if (i % 4 === 0) runs.addTags(id, [`sweep-${String(i % 12)}`, 'baseline']);
