@@ -32,14 +32,14 @@ constexpr int kSharedBytes = kArrivals + 2 * 4;
 
 // A chunk of a sequence with more than this many tiles of queries from it on is halved, where the queries'
 // gradients of a chunk and kv head, not yet written, hold a half's sums.
-constexpr int kWholeTiles = 24;
+[[maybe_unused]] constexpr int kWholeTiles = 24;
 constexpr int kSumBytes = kBlock * kHead * 4;  // of dK or dV
 __host__ __device__ constexpr bool can_halve(int group) { return group * kBlockBytes >= 2 * kSumBytes; }
 
 // Where the halves of a chunk, kv head and kind of sums meet; zero between launches. Launches that run at the
 // same time would need one each.
 constexpr int kMostMeetings = 1 << 16;
-__device__ unsigned meetings[kMostMeetings];
+[[maybe_unused]] __device__ unsigned meetings[kMostMeetings];
 
 #ifdef TESSERA_WGMMA
 
