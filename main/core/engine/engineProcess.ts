@@ -25,6 +25,7 @@ export interface EngineExit {
 
 const maxLineLength = 64 * 1024 * 1024;
 const keptLogLines = 20;
+const longestTimerMs = 2 ** 31 - 1;
 
 /** The wrapper of one native process: spawns it, speaks JSON Lines with it, ends it within a limit. */
 export class EngineProcess {
@@ -182,13 +183,21 @@ export interface RunEngineOptions {
   signal?: AbortSignal;
   /** A report that ends with exit code 1 (a check that did not hold) is an answer, not a failure. */
   maySayNo?: boolean;
+  /** An engine that has not answered by then is killed; absent: it may take as long as it likes. */
+  limitMs?: number;
 }
+
+const rebuild = 'Build it anew where the program is damaged, or name another with TESSERA_ENGINE.';
 
 /** Runs the native program to its end and returns the one JSON value that it prints; `askEngine` checks its shape too. */
 export async function runEngine(args: string[], options: RunEngineOptions = {}): Promise<unknown> {
-  const child = spawn(engineBinary(), [...args, '--json'], {
-    ...(options.signal && { signal: options.signal }),
-  });
+  const program = engineBinary();
+  const child = spawn(program, [...args, '--json'], { ...(options.signal && { signal: options.signal }) });
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    child.kill('SIGKILL');
+  }, options.limitMs ?? longestTimerMs);
   let out = '';
   let log = '';
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (out += chunk));
@@ -196,9 +205,24 @@ export async function runEngine(args: string[], options: RunEngineOptions = {}):
   child.stdin.on('error', () => undefined);
   child.stdin.end(options.input ?? '');
   const code = await new Promise<number | string>((resolve, reject) => {
-    child.once('error', reject);
+    child.once('error', (error) => {
+      const isOurs = options.signal?.aborted === true;
+      const words = `the engine ${program} could not be started: ${error.message}`;
+      reject(isOurs ? error : new TesseraError('engineStart', words, rebuild));
+    });
     child.once('close', (status, signal) => resolve(status ?? signal ?? 'unknown'));
+  }).finally(() => {
+    clearTimeout(timer);
   });
+  if (isLate) {
+    const seconds = (options.limitMs ?? 0) / 1000;
+    const words = `the engine ${program} did not answer '${args[0] ?? ''}' within ${seconds} s and was killed`;
+    throw new TesseraError(
+      'engineSilent',
+      words,
+      `Look at what holds it up (a driver that hangs?). ${rebuild}`,
+    );
+  }
   const value = lastJson(out);
   const failure = (value as { error?: { code: string; message: string; hint?: string } } | undefined)?.error;
   if (failure !== undefined) throw new TesseraError(failure.code, failure.message, failure.hint);
@@ -206,9 +230,7 @@ export async function runEngine(args: string[], options: RunEngineOptions = {}):
   if (!isAnswer || value === undefined) {
     const last = log.trim().split('\n').at(-1) ?? '';
     const hint =
-      code === 'SIGKILL'
-        ? 'Something else ended it; a system out of memory does that. Try again.'
-        : undefined;
+      code === 'SIGKILL' ? 'Something else ended it; a system out of memory does that. Try again.' : rebuild;
     const words = `tessera-engine ${args[0] ?? ''} ended with ${code}${last === '' ? '' : `: ${last}`}`;
     throw new TesseraError('engineFailed', words, hint);
   }

@@ -36,12 +36,16 @@ const hello = z.looseObject({
 });
 export type Machine = z.infer<typeof hello>;
 
+/** A driver of several GPUs that wakes up on a busy machine takes seconds. */
+const helloLimitMs = 120_000;
+
 /**
  * What the engine finds on this machine, and which kernels serve a model (absent: the published ones).
  * @throws {TesseraError} `noEngine`, `engineProtocol`, or what the engine says
  */
 export async function readMachine(model?: string): Promise<Machine> {
-  const machine = await askEngine(hello, model === undefined ? ['hello'] : ['hello', '--model', model]);
+  const args = model === undefined ? ['hello'] : ['hello', '--model', model];
+  const machine = await askEngine(hello, args, { limitMs: helloLimitMs });
   if (machine.protocol !== protocolVersion) throw protocolMismatch(machine.protocol, protocolVersion);
   return machine;
 }

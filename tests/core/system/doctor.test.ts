@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { EngineProcess } from '../../../main/core/engine/engineProcess.ts';
+import { EngineProcess, runEngine } from '../../../main/core/engine/engineProcess.ts';
 import { openHome } from '../../../main/core/home.ts';
 import { forecastRun } from '../../../main/core/runs/memory.ts';
 import { examine } from '../../../main/core/system/doctor.ts';
@@ -37,6 +37,26 @@ describe('doctor', { timeout: 60_000 }, () => {
     expect(problem?.message).toContain('no-such-engine');
     expect(report.gpus).toEqual([]);
     expect(report.disk.totalBytes).toBeGreaterThan(0);
+  });
+});
+
+describe('an engine that cannot be run', () => {
+  it('is named, with the way out', async () => {
+    otherEngine({ event: 'hello' });
+    chmodSync(process.env.TESSERA_ENGINE!, 0o644);
+    const { problems } = await examine(openHome(folder));
+    const problem = problems.find(({ code }) => code === 'engineStart');
+    expect(problem?.message).toMatch(/other-engine could not be started: .*EACCES/);
+    expect(problem?.hint).toMatch(/TESSERA_ENGINE/);
+  });
+
+  it('does not answer for ever', async () => {
+    writeFileSync(join(folder, 'silent'), '#!/bin/sh\nexec sleep 600\n', { mode: 0o755 });
+    process.env.TESSERA_ENGINE = join(folder, 'silent');
+    await expect(runEngine(['hello'], { limitMs: 100 })).rejects.toMatchObject({
+      code: 'engineSilent',
+      message: expect.stringContaining('within 0.1 s') as string,
+    });
   });
 });
 
