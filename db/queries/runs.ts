@@ -166,7 +166,13 @@ export function runQueries(db: Db) {
   const insertEvaluation = db.prepare('INSERT OR REPLACE INTO runEvaluations VALUES (?, ?, ?, ?, ?)');
   const insertProfile = db.prepare('INSERT OR REPLACE INTO runProfiles VALUES (?, ?, ?, ?)');
 
-  const listVersion = db.prepare('SELECT version FROM runListVersion').pluck().safeIntegers();
+  const listMark = db.prepare('SELECT mark FROM runListKept').pluck();
+  const changes = db.prepare('SELECT runId FROM runListChanges').pluck();
+  const keep = db.transaction((mark: string, write: () => void) => {
+    write();
+    db.prepare('INSERT OR REPLACE INTO runListKept VALUES (1, ?)').run(mark);
+    db.prepare('DELETE FROM runListChanges').run();
+  });
 
   return {
     insert: (run: NewRun) => void insert.run(run),
@@ -208,8 +214,14 @@ export function runQueries(db: Db) {
     },
     /** Another number after every change that another connection has committed. */
     dataVersion: () => db.pragma('data_version', { simple: true }) as number,
-    /** Drawn anew at every change of a run or its tags; see migration 0080. A 64-bit number as text. */
-    listVersion: () => String(listVersion.get()),
+    /** Of the file that keeps the list, as `keepList` wrote it last; see migration 0085. */
+    listMark: () => listMark.get() as string | undefined,
+    /** Ids of the runs that have changed since, whoever changed them, and of those that are gone. */
+    listChanges: () => changes.all() as string[],
+    /** `write` writes the list as it stands to a file under this mark; changes are noted from here on. */
+    keepList: (mark: string, write: () => void) => {
+      keep.immediate(mark, write);
+    },
     /** What `read` reads is of one state of the database, whatever others write meanwhile. */
     inOneState: <T>(read: () => T): T => db.transaction(read).deferred(),
     find: (name: string) =>

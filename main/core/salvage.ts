@@ -7,8 +7,8 @@ export interface Salvaged {
   damagedTables: string[];
 }
 
-/** Kept by triggers: filled as runs arrive. */
-const derived = new Set(['runFields', 'runTexts']);
+/** Kept by triggers, filled as runs arrive; and the mark of a list that was kept of all rows. */
+const derived = new Set(['runFields', 'runTexts', 'runListChanges', 'runListKept']);
 
 /** Copies every row that can be read into a new database of the newest version. */
 export async function salvage(source: Db, target: string): Promise<Salvaged> {

@@ -4,22 +4,22 @@ import { crc32 } from 'node:zlib';
 import { isPacked, type PackedRows } from '../../contract/rows.ts';
 import { summaryFields } from '../../contract/runs.ts';
 
-/** The list of runs as it was at `version` of the database; see migration 0080. */
+/** The list of runs as it was when the database was given this mark; see migration 0085. */
 interface Snapshot {
-  version: string;
+  mark: string;
   packed: PackedRows;
 }
 
 const checksumBytes = 4;
 
-/** Undefined where there is none, where it is of another state of the database, or where it is damaged. */
-export function readSnapshot(path: string, version: string): PackedRows | undefined {
+/** Undefined where there is none, where it has another mark, or where it is damaged. */
+export function readSnapshot(path: string, mark: string): PackedRows | undefined {
   try {
     const file = readFileSync(path);
     const body = file.subarray(checksumBytes);
     if (crc32(body) !== file.readUInt32LE()) return undefined;
     const snapshot = deserialize(body) as Snapshot;
-    if (snapshot.version !== version || !isPacked(snapshot.packed, summaryFields)) return undefined;
+    if (snapshot.mark !== mark || !isPacked(snapshot.packed, summaryFields)) return undefined;
     return snapshot.packed;
   } catch {
     return undefined;

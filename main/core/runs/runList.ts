@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { RunQueries } from '../../../db/queries/runs.ts';
 import type { PackedColumn, PackedRows } from '../../contract/rows.ts';
 import { readSnapshot, writeSnapshot } from './listSnapshot.ts';
@@ -15,7 +16,7 @@ const maxFoundAlone = 2000;
 /**
  * The list of runs, kept in memory as the columns that travel, and up to date by what the database tells of changes: of
  * ten thousand runs only those are read again that changed. Another program's changes make it read all. `snapshot` names
- * a file that keeps the columns between cores, so that a fresh one does not read every row.
+ * a file that keeps the columns between cores, so that a fresh one reads only the rows that changed since.
  */
 export class RunList {
   private readonly queries: RunQueries;
@@ -26,7 +27,8 @@ export class RunList {
   private places: Map<string, number> | undefined;
   private readonly changed = new Set<string>();
   private dataVersion: number | undefined;
-  private savedVersion: string | undefined;
+  /** Whether the file is the one that the database has marked. */
+  private isKept = false;
 
   constructor(queries: RunQueries, snapshot?: string) {
     this.queries = queries;
@@ -56,13 +58,14 @@ export class RunList {
 
   /** Keeps what is known for the next core. @throws what keeps the file from being written */
   save(): void {
-    if (this.snapshot === undefined || this.rows === undefined) return;
-    const { version, packed } = this.queries.inOneState(() => ({
-      packed: this.refresh(),
-      version: this.queries.listVersion(),
-    }));
-    if (version !== this.savedVersion) writeSnapshot(this.snapshot, { version, packed });
-    this.savedVersion = version;
+    const path = this.snapshot;
+    if (path === undefined || this.rows === undefined) return;
+    if (this.isKept && this.queries.listChanges().length === 0) return;
+    const mark = randomUUID();
+    this.queries.keepList(mark, () => {
+      writeSnapshot(path, { mark, packed: this.refresh() });
+    });
+    this.isKept = true;
   }
 
   private refresh(): PackedRows {
@@ -82,15 +85,17 @@ export class RunList {
   }
 
   private readAll(): PackedRows {
-    if (this.rows === undefined && this.snapshot !== undefined) {
-      const version = this.queries.listVersion();
-      const kept = readSnapshot(this.snapshot, version);
-      if (kept !== undefined) {
-        this.savedVersion = version;
-        return kept;
-      }
-    }
-    return packList(this.queries.list());
+    const kept = this.rows === undefined ? this.readKept() : undefined;
+    this.isKept ||= kept !== undefined;
+    const changed = kept === undefined ? [] : this.queries.listChanges();
+    if (kept === undefined || changed.length > maxPatched) return packList(this.queries.list());
+    return changed.length === 0 ? kept : this.patch(kept, changed);
+  }
+
+  private readKept(): PackedRows | undefined {
+    const mark = this.queries.listMark();
+    if (this.snapshot === undefined || mark === undefined) return undefined;
+    return readSnapshot(this.snapshot, mark);
   }
 
   private patch(rows: PackedRows, ids: string[]): PackedRows {

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -112,18 +112,44 @@ it('is kept for the next core, which reads no row as long as nothing has changed
   expect(numWholeReads).toBe(1);
 });
 
-it('is read anew where what was kept is of another state, or spoiled', async () => {
+it('is patched by what changed since, whoever did it and however the core ended', async () => {
   const snapshot = `${path}.list`;
   list = await nextList(snapshot);
   list.all('all');
   list.save();
+  expect(numWholeReads).toBe(1);
+  // This one dies without keeping what it did.
+  queries.update('middle', { status: 'running', steps: 3 });
+  queries.remove('new');
   const other = await openDatabase(path);
   runQueries(other).addTags('old', ['seen']);
   other.close();
   list = await nextList(snapshot);
-  expect(unpackRows(list.all('all'))[2]).toMatchObject({ id: 'old', tags: ['seen'] });
+  expect(unpackRows(list.all('all'))).toMatchObject([
+    { id: 'middle', status: 'running', steps: 3 },
+    { id: 'old', tags: ['seen'] },
+  ]);
+  expect(numWholeReads).toBe(1);
+});
+
+it('is read anew where what was kept is of another history, or spoiled', async () => {
+  const snapshot = `${path}.list`;
+  list = await nextList(snapshot);
+  list.all('all');
+  db.pragma('wal_checkpoint(TRUNCATE)');
+  const before = readFileSync(path);
+  queries.update('new', { name: 'renamed later' });
   list.save();
+  expect(numWholeReads).toBe(1);
+  // A copy from before is brought back.
+  db.close();
+  for (const part of ['-wal', '-shm']) rmSync(path + part, { force: true });
+  writeFileSync(path, before);
+  db = await openDatabase(path);
+  list = await nextList(snapshot);
+  expect(unpackRows(list.all('all'))[0]).toMatchObject({ name: 'new' });
   expect(numWholeReads).toBe(2);
+  list.save();
 
   const kept = readFileSync(snapshot);
   for (const spoil of [
