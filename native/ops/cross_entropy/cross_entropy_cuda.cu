@@ -16,6 +16,7 @@ constexpr int kClusterBlocks = 3;  // on a multiprocessor, 64 KB of shared memor
 #else
 constexpr int kClusterBlocks = 1;
 #endif
+constexpr int kRowThreads = 256, kRowVocabulary = 16384;  // a block for a row of so few logits
 constexpr int kHeld = 8;  // vectors of 8 logits that a thread of the cluster kernel keeps: V <= 262,144
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -103,14 +104,70 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 // The block's maximum, the same in every thread; slot: one float a warp.
+template <int kBlockThreads>
 __device__ __forceinline__ float block_max(float v, float* slot) {
   v = warp_max(v);
   if (threadIdx.x % 32 == 0) slot[threadIdx.x / 32] = v;
   __syncthreads();
-  return warp_max(slot[threadIdx.x % (kClusterThreads / 32)]);
+  return warp_max(slot[threadIdx.x % (kBlockThreads / 32)]);
 }
+
+// A row that a block of few threads keeps in registers, kRowHeld vectors of 8 logits a thread: one read, one
+// write, and many rows at once on a multiprocessor.
+template <int kRowHeld>
+__global__ void __launch_bounds__(kRowThreads)
+    cross_entropy_row_kernel(bf16* z, float* nll, const i32* labels, i64 V, bool with_grad) {
+  constexpr int kRowWarps = kRowThreads / 32;
+  __shared__ float maxima[kRowWarps], sums[kRowWarps];
+  bf16* row = z + i64{blockIdx.x} * V;
+  const i32 label = labels[blockIdx.x];
+  const int vectors = static_cast<int>(V / 8), first = threadIdx.x;
+  if (label < 0) {
+    if (threadIdx.x == 0) nll[blockIdx.x] = 0.0f;
+    if (with_grad) zero_row(row, first, kRowThreads, vectors);
+    return;
+  }
+  const float label_logit = __bfloat162float(row[label]);  // before a barrier, after which it is overwritten
+  float v[kRowHeld][8], max = -INFINITY;
+#pragma unroll
+  for (int k = 0; k < kRowHeld; ++k) {
+    if (first + k * kRowThreads < vectors) {
+      load8(v[k], row + i64{first + k * kRowThreads} * 8);
+    } else {
+#pragma unroll
+      for (int c = 0; c < 8; ++c) v[k][c] = -INFINITY;
+    }
+#pragma unroll
+    for (int c = 0; c < 8; ++c) max = fmaxf(max, v[k][c]);
+  }
+  max = block_max<kRowThreads>(max, maxima);
+  const float shift = max == -INFINITY ? 0.0f : -max * kLog2e;
+  float sum = 0.0f;
+#pragma unroll
+  for (int k = 0; k < kRowHeld; ++k)
+#pragma unroll
+    for (int c = 0; c < 8; ++c) sum += v[k][c] = fast_exp2(fmaf(v[k][c], kLog2e, shift));
+  sum = warp_sum(sum);
+  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
+  __syncthreads();
+  sum = 0.0f;
+#pragma unroll
+  for (int warp = 0; warp < kRowWarps; ++warp) sum += sums[warp];
+  if (threadIdx.x == 0) nll[blockIdx.x] = max + logf(sum) - label_logit;
+  if (!with_grad) return;
+  const float to_probability = 1.0f / sum;
+#pragma unroll
+  for (int k = 0; k < kRowHeld; ++k) {
+    const int i = first + k * kRowThreads;
+    if (i >= vectors) continue;
+#pragma unroll
+    for (int c = 0; c < 8; ++c) v[k][c] = v[k][c] * to_probability - (label == 8 * i + c ? 1.0f : 0.0f);
+    store8(row + i64{i} * 8, v[k]);
+  }
+}
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
 // A NaN among the logits passes over the maximum but not over the sum. The exponent's argument is one fused
 // multiply-add: z log2(e) - reference log2(e). An exponential is taken once, for the sum, and kept in bf16 in
@@ -148,7 +205,7 @@ __global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kClusterThrea
 #pragma unroll
     for (int i = 0; i < 4; ++i) most = __hmax2(most, pairs[i]);
   }
-  const float max = block_max(fmaxf(__low2float(most), __high2float(most)), maxima);
+  const float max = block_max<kClusterThreads>(fmaxf(__low2float(most), __high2float(most)), maxima);
   // A block of a small vocabulary may hold nothing.
   const float shift = max == -INFINITY ? 0.0f : -max * kLog2e;
   float sum = 0.0f;
@@ -224,7 +281,12 @@ bool cross_entropy_cluster_serves(i64 V) {
 void launch_cross_entropy(bf16* z, float* nll, const i32* label, i64 rows, i64 V, bool with_grad,
                           bool cluster, cudaStream_t stream) {
   require_size(V % 8 == 0, "vocab_size", V, "multiples of 8");
-  if (cluster) {
+  if (V <= kRowVocabulary) {
+    constexpr int kMost = kRowVocabulary / 8 / kRowThreads;
+    const auto kernel =
+        V <= kRowVocabulary / 4 ? cross_entropy_row_kernel<kMost / 4> : cross_entropy_row_kernel<kMost>;
+    kernel<<<static_cast<unsigned>(rows), kRowThreads, 0, stream>>>(z, nll, label, V, with_grad);
+  } else if (cluster) {
     require_size(cross_entropy_cluster_serves(V), "vocab_size", V, "at most 262144 in the cluster kernel");
     const size_t shared =
         size_t{ceil_div(V / 8, kCluster * kClusterThreads)} * kClusterThreads * sizeof(uint4);

@@ -31,7 +31,7 @@ inline void OpsCheck::head() {
   });
   twin_.clear();
 
-  for (i64 V : {768, 151936, 248320}) {
+  for (i64 V : {768, 4096, 4104, 16384, 16392, 151936, 248320}) {
     const i64 count = 19;
     std::vector<i32> label(count);
     for (i64 r = 0; r < count; ++r) label[r] = r % 4 == 3 ? kIgnoreLabel : static_cast<i32>((r * 7919) % V);
