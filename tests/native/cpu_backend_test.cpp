@@ -3,9 +3,13 @@
 // input is named.
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <thread>
 
 #include "core/error.h"
+#include "ops/linear/product_choices.h"
 #include "ops_testing.h"
+#include "support.h"
 
 namespace tessera {
 namespace {
@@ -305,6 +309,53 @@ TEST(CpuBackend, ReplaysWhatWasCaptured) {
   value = 2;
   backend->launch(graph);
   EXPECT_EQ(copied, 2);
+}
+
+// Engines that start at the same moment choose algorithms for the same products.
+TEST(ProductChoices, WhatWasWrittenFirstHoldsForAll) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "of" / "gemm.txt").string();
+  ProductChoices one, other;
+  one.open(file);
+  other.open(file);
+  EXPECT_EQ(one.find("a"), "");
+  EXPECT_EQ(one.settle("a", "1"), "1");
+  EXPECT_EQ(other.settle("a", "2"), "1") << "chosen in ignorance of the first";
+  EXPECT_EQ(other.settle("b", "3"), "3");
+  EXPECT_EQ(one.settle("c", "4"), "4");
+  ProductChoices later;
+  later.open(file);
+  EXPECT_EQ(later.find("a") + later.find("b") + later.find("c"), "134") << "none was lost";
+}
+
+TEST(ProductChoices, ProcessesAtOnceLoseNothing) {
+  const TempFolder folder;
+  const std::string file = (folder.path() / "gemm.txt").string();
+  constexpr int kWriters = 4, kProducts = 6;
+  std::vector<std::map<std::string, std::string>> held(kWriters);
+  std::vector<std::thread> writers;
+  for (int w = 0; w < kWriters; ++w)
+    writers.emplace_back([&, w] {
+      ProductChoices choices;
+      choices.open(file);
+      for (int p = 0; p < kProducts; ++p) {
+        const std::string shared = "p" + std::to_string(p), own = shared + " of " + std::to_string(w);
+        held[w][shared] = choices.settle(shared, std::to_string(w));
+        held[w][own] = choices.settle(own, "x");
+      }
+    });
+  for (std::thread& writer : writers) writer.join();
+  ProductChoices after;
+  after.open(file);
+  for (const auto& mine : held)
+    for (const auto& [product, algorithm] : mine) EXPECT_EQ(after.find(product), algorithm) << product;
+}
+
+TEST(ProductChoices, ServeWithoutAFileToWriteTo) {
+  ProductChoices choices;
+  choices.open("/proc/none/gemm.txt");
+  EXPECT_EQ(choices.settle("a", "1"), "1");
+  EXPECT_EQ(choices.settle("a", "2"), "1");
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <vector>
 
@@ -143,7 +142,10 @@ std::unique_ptr<CublasLt> CublasLt::open(const std::string& gpu_name, std::strin
   auto library = DynamicLibrary::open({"libcublasLt.so.13", "libcublasLt.so.12"}, why);
   if (!library) return nullptr;
   std::unique_ptr<CublasLt> opened(new CublasLt(std::move(library)));
-  opened->load_choices(gpu_name);
+  std::string name = "gemm-" + std::to_string(opened->api_->version()) + "-" + gpu_name + ".txt";
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == ' ' || c == '/'; }, '-');
+  opened->choices_.open((choices_folder() / name).string());
   return opened;
 }
 
@@ -179,9 +181,7 @@ CublasLt::Plan& CublasLt::plan(const MatrixProduct& p) {
   layout(&made->a, operand, p.transpose_a, p.m, p.k, p.lda);
   layout(&made->b, operand, p.transpose_b, p.k, p.n, p.ldb);
   layout(&made->d, p.d_type == DType::f32 ? kReal32F : kRealBf16, false, p.m, p.n, p.ldd);
-  if (const auto known = choices_.find(key); known != choices_.end()) {
-    made->chosen = from_hex(known->second, made->algorithm);
-  }
+  made->chosen = from_hex(choices_.find(key), made->algorithm);
   return *(plans_[key] = std::move(made));
 }
 
@@ -197,7 +197,7 @@ void CublasLt::run(const Plan& plan, const MatrixProduct& p, const void* algorit
 bool CublasLt::has_algorithm(const MatrixProduct& product) const {
   const std::string key = key_of(product);
   const auto found = plans_.find(key);
-  return (found != plans_.end() && found->second->chosen) || choices_.count(key) != 0;
+  return (found != plans_.end() && found->second->chosen) || !choices_.find(key).empty();
 }
 
 void CublasLt::choose_algorithm(const MatrixProduct& product, cudaStream_t stream) {
@@ -258,39 +258,16 @@ void CublasLt::choose_algorithm(const MatrixProduct& product, cudaStream_t strea
     cudaEventDestroy(begin);
     cudaEventDestroy(end);
   }
+  // Another process may have chosen meanwhile: then its choice is this one's too.
+  const std::string key = key_of(product), mine = to_hex(chosen.algorithm);
+  if (!from_hex(choices_.settle(key, mine), chosen.algorithm)) from_hex(mine, chosen.algorithm);
   chosen.chosen = true;
-  choices_[key_of(product)] = to_hex(chosen.algorithm);
-  save_choices();
 }
 
 void CublasLt::multiply(const MatrixProduct& product, cudaStream_t stream) {
   Plan& ready = plan(product);
   if (!ready.chosen) choose_algorithm(product, stream);
   run(ready, product, &ready.algorithm, stream);
-}
-
-void CublasLt::load_choices(const std::string& gpu_name) {
-  std::string name = "gemm-" + std::to_string(api_->version()) + "-" + gpu_name + ".txt";
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return c == ' ' || c == '/'; }, '-');
-  choices_file_ = (choices_folder() / name).string();
-  std::ifstream in(choices_file_);
-  for (std::string line; std::getline(in, line);) {
-    const size_t tab = line.find('\t');
-    if (tab != std::string::npos) choices_[line.substr(0, tab)] = line.substr(tab + 1);
-  }
-}
-
-// A folder that cannot be written costs reproducibility across processes, not the run.
-void CublasLt::save_choices() const {
-  std::error_code failed;
-  fs::create_directories(fs::path(choices_file_).parent_path(), failed);
-  const std::string temporary = choices_file_ + ".new";
-  {
-    std::ofstream out(temporary);
-    for (const auto& [product, algorithm] : choices_) out << product << '\t' << algorithm << '\n';
-  }
-  fs::rename(temporary, choices_file_, failed);
 }
 
 }  // namespace tessera

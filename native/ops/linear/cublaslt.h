@@ -15,6 +15,7 @@
 
 #include "core/dynamic_library.h"
 #include "ops/backend.h"
+#include "ops/linear/product_choices.h"
 
 namespace tessera {
 
@@ -52,8 +53,6 @@ class CublasLt {
   explicit CublasLt(std::unique_ptr<DynamicLibrary> library);
   Plan& plan(const MatrixProduct& product);
   void run(const Plan& plan, const MatrixProduct& product, const void* algorithm, cudaStream_t stream) const;
-  void load_choices(const std::string& gpu_name);
-  void save_choices() const;
 
   std::unique_ptr<DynamicLibrary> library_;
   std::unique_ptr<Functions> api_;
@@ -61,8 +60,7 @@ class CublasLt {
   void* workspace_ = nullptr;
   size_t workspace_bytes_ = 0;
   std::map<std::string, std::unique_ptr<Plan>> plans_;
-  std::map<std::string, std::string> choices_;  // product -> the algorithm's 64 bytes in hexadecimal
-  std::string choices_file_;
+  ProductChoices choices_;  // of algorithms, their 64 bytes in hexadecimal
 };
 
 }  // namespace tessera
