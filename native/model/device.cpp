@@ -72,12 +72,24 @@ std::string why_unserved(const Backend& backend, const ModelConfig& config) {
          "; the fast CUDA kernels serve multiples of 8";
 }
 
+void refuse_slow_kernels(const Backend& backend, const ModelConfig& config) {
+  for (const KernelInfo& k : backend.kernels(config.gdn, config.attn))
+    if (k.slow)
+      throw EngineError("slow_kernel",
+                        backend.name() + ": " + k.operation + " would run by the slow kernel " + k.forward +
+                            ": " + k.reason,
+                        "Accept the slow kernels (acceptSlow: true, --accept-slow), or use the cpu device.");
+}
+
 std::unique_ptr<Backend> make_model_backend(const std::string& device, const ModelConfig& config,
                                             bool accept_slow, const DeviceOptions& options) {
   auto backend = make_backend(device, options);
   const bool fast = options.precision != "fp32" && options.reference.empty();
   const std::string why = fast ? why_unserved(*backend, config) : "";
-  if (why.empty()) return backend;
+  if (why.empty()) {
+    if (fast && !accept_slow) refuse_slow_kernels(*backend, config);
+    return backend;
+  }
   if (!accept_slow)
     throw EngineError("unsupported_head_size", backend->name() + ": " + why,
                       "Accept the slow reference kernels (acceptSlow: true, --accept-slow), or use the cpu "

@@ -27,8 +27,12 @@ std::unique_ptr<Backend> make_backend(const std::string& device, const DeviceOpt
 // Why the backend's fast kernels do not serve the model's sizes; "" where they do.
 std::string why_unserved(const Backend& backend, const ModelConfig& config);
 
+// Throws slow_kernel naming the first of the model's kernels that is slow.
+void refuse_slow_kernels(const Backend& backend, const ModelConfig& config);
+
 // The same for a model: where the fast CUDA kernels do not serve its sizes, the reference kernels if they are
-// accepted. Throws unsupported_head_size (naming the sizes that are served) where they are not.
+// accepted. Throws unsupported_head_size (naming the sizes that are served) where they are not, and
+// slow_kernel where a kernel is slow for another reason, such as a missing library.
 std::unique_ptr<Backend> make_model_backend(const std::string& device, const ModelConfig& config,
                                             bool accept_slow, const DeviceOptions& options = {});
 

@@ -64,7 +64,7 @@ Trainer::Trainer(const TrainOptions& options)
   total_steps_ = recipe_.steps > 0 ? recipe_.steps : available;
   check_model_and_plan();
   refuse_empty_steps();
-  refuse_slow_kernels();
+  if (!recipe_.accept_slow) refuse_slow_kernels(*backend_, config_);
   available_ = free_memory(backend_->name());
   executor_ = choose_executor();
   state_.seed = recipe_.seed;
@@ -184,16 +184,6 @@ void Trainer::refuse_empty_steps() const {
                             std::to_string(bins_of_step(step, 0)) + ") has 0 trainable tokens",
                         "Leave out examples without an assistant's turn, or raise gradAccumulation.");
   }
-}
-
-void Trainer::refuse_slow_kernels() const {
-  if (recipe_.accept_slow) return;
-  for (const KernelInfo& k : backend_->kernels(config_.gdn, config_.attn))
-    if (k.slow)
-      throw EngineError("slow_kernel",
-                        backend_->name() + ": " + k.operation + " would run by the slow kernel " + k.forward +
-                            ": " + k.reason,
-                        "Set acceptSlow: true to train with it nevertheless.");
 }
 
 Json Trainer::hello() const {

@@ -76,7 +76,6 @@ class Trainer {
   Json memory_report() const;
   Json number_types() const;
   void refuse_empty_steps() const;
-  void refuse_slow_kernels() const;
   void start();
   void resume_from(const fs::path& checkpoint);
 
