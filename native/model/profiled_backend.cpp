@@ -28,7 +28,7 @@ void ProfiledBackend::clear() {
 }
 
 void ProfiledBackend::record(const char* operation, OpCost cost, Clock::time_point begin,
-                             Clock::time_point end, i64 idle) {
+                             Clock::time_point end, i64 idle, Clock::duration within) {
   // Names are literals of this class and of the executor: their addresses tell most of them apart at once.
   auto tally = std::find_if(tallies_.begin(), tallies_.end(), [&](const Tally& t) {
     return t.layered == (layer_ >= 0) && (t.operation == operation || !std::strcmp(t.operation, operation)) &&
@@ -36,8 +36,8 @@ void ProfiledBackend::record(const char* operation, OpCost cost, Clock::time_poi
   });
   if (tally == tallies_.end()) tally = tallies_.insert(tally, Tally{operation, phase_, layer_ >= 0});
   ++tally->calls;
-  tally->total += end - begin;
-  tally->longest = std::max<std::chrono::nanoseconds>(tally->longest, end - begin);
+  tally->total += end - begin - within;
+  tally->longest = std::max<std::chrono::nanoseconds>(tally->longest, end - begin - within);
   tally->idle += idle;
   tally->flops += cost.flops;
   tally->bytes += cost.bytes;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/working_clock.h"
@@ -36,9 +37,12 @@ class ProfiledBackend : public ForwardingBackend {
   auto host(const char* name, const Call& call) {
     if (!enabled_ || !inner_.fixed_shapes()) return call();
     scope("host", -1);
+    const auto around = std::exchange(within_, {});
     const auto begin = Clock::now();
     auto made = call();
-    record(name, {}, begin, Clock::now(), 0);
+    const auto end = Clock::now();
+    record(name, {}, begin, end, 0, within_);
+    within_ = around + (end - begin);
     return made;
   }
   void trace(bool on);  // while enabled: keeps every call apart, from now on
@@ -218,9 +222,12 @@ class ProfiledBackend : public ForwardingBackend {
     const auto begin = Clock::now();
     call();
     const auto end = Clock::now();
+    within_ += end - begin;
     record(operation, cost(), begin, end, inner_.idle_launches() - idle);
   }
-  void record(const char* operation, OpCost cost, Clock::time_point begin, Clock::time_point end, i64 idle);
+  // within: of this time, what was recorded of calls inside it.
+  void record(const char* operation, OpCost cost, Clock::time_point begin, Clock::time_point end, i64 idle,
+              Clock::duration within = {});
   double e() const { return static_cast<double>(dtype_bytes(act_dtype())); }
   // Where the sequences' ends lie in the device's memory, its own profiler counts.
   OpCost causal(const Batch& b, const AttnShape& s, int products, double heads) const {
@@ -234,6 +241,7 @@ class ProfiledBackend : public ForwardingBackend {
   std::vector<Tally> tallies_;
   std::vector<OpSpan> spans_;
   Clock::time_point origin_{};
+  Clock::duration within_{};  // recorded since the work of the host began that is going on
 };
 
 }  // namespace tessera

@@ -66,6 +66,33 @@ TEST(ProfiledBackend, KeepsEveryCallApartWhileTracing) {
   EXPECT_EQ(timeline["spans"][0][3], 0.0);
 }
 
+// A device as far as the host's table is concerned: its batches have fixed shapes.
+class FixedShapes : public ProfiledBackend {
+ public:
+  using ProfiledBackend::ProfiledBackend;
+  bool fixed_shapes() const override { return true; }
+};
+
+TEST(ProfiledBackend, CountsATimeOnceWhereTheHostWaitsWithinItsWork) {
+  const auto cpu = make_cpu_backend({.threads = 1});
+  FixedShapes fixed(*cpu);
+  Backend& device = fixed;
+  ProfiledBackend backend(device);
+  std::vector<char> large(1 << 24);
+  backend.enable(true);
+  const auto begin = WorkingClock::now();
+  backend.host("read scalars", [&] {
+    backend.zero(large.data(), large.size());
+    return 0;
+  });
+  const std::chrono::duration<double, std::milli> passed = WorkingClock::now() - begin;
+  const auto rows = backend.rows();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_NE(rows[0].operation, rows[1].operation);
+  EXPECT_GT(rows[0].ms, 0);
+  EXPECT_LE(rows[0].ms + rows[1].ms, passed.count()) << "the whole counted in neither part of it";
+}
+
 // What measuring costs is printed; the limit only catches a mistake such as a lock or an allocation a call.
 TEST(ProfiledBackend, CostsLittle) {
   const auto cpu = make_cpu_backend({.threads = 1});
