@@ -40,7 +40,7 @@ constexpr unsigned kPowerNow = 186;                       // NVML_FI_DEV_POWER_I
 // Traffic of GPUs without counters is measured for 20 ms a direction, in which the driver spins: each tenth
 // turn.
 constexpr int kSpinningTurns = 10;
-constexpr int kEnergyTurns = 2;
+constexpr int kEnergyTurns = 3;
 constexpr unsigned kMostNvlinks = 18;
 constexpr int kRemoteSwitch = 2;
 
@@ -181,7 +181,7 @@ Json Nvml::read(int index) const {
     return gpu;
   }
   if (a.utilization && a.utilization(device, &use) == 0) gpu["utilization"] = use.gpu;
-  if (a.memory && a.memory(device, &memory) == 0) {
+  if (memory.total > 0) {
     gpu["memoryBytes"] = memory.used;
     gpu["memoryTotalBytes"] = memory.total;
   }
