@@ -341,7 +341,7 @@ void bench(KernelTier tier) {
 
 int run_quick(KernelTier tier) {
   Report report;
-  Problem p({1, 65, 0, 130}, AttnShape{2, 1, 256, 64}, 1.0, 21);
+  Problem p({1, 65, 0, 130, 300}, AttnShape{2, 1, 256, 64}, 1.0, 21);
   p.run(tier);
   compare(report, p, "heads 2/1", 5e-3, 1e-2);
   return report.finish("attention_check --quick");

@@ -204,15 +204,16 @@ class Report {
 class Comparison {
  public:
   Comparison(std::string name, int groups) : name_(std::move(name)), groups_(groups) {}
-  void add(int group, double got, double want, long index) {
+  // forgiven: what an element may differ by whatever its size.
+  void add(int group, double got, double want, long index, double forgiven = 0.0) {
     Group& g = groups_[group];
-    const double error = got - want;
+    const double error = std::max(0.0, std::abs(got - want) - forgiven);
     if (!std::isfinite(got) && g.first_nan < 0) g.first_nan = index;
     g.error += error * error;
     g.norm += want * want;
     ++g.count;
-    if (!(std::abs(error) <= g.worst)) {
-      g.worst = std::abs(error);
+    if (!(error <= g.worst)) {
+      g.worst = error;
       g.worst_at = index;
       g.worst_got = got;
       g.worst_want = want;

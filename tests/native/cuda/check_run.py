@@ -2,6 +2,7 @@
 check_run.py ENGINE DEVICE MODEL_FOLDER LOGS. Prints rows of check_all.sh's table; exits 1 on a failure."""
 import filecmp, json, os, random, shutil, struct, subprocess, sys, tempfile, threading
 from pathlib import Path
+from cache_files import i32, i64, safetensors, write_cache, write_plan
 
 engine, device, model, logs = sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4])
 failed = False
@@ -14,41 +15,13 @@ def row(name, good, text):
     print(f"{'ok   ' if good else 'FAIL '} {name:<34} {text}", flush=True)
 
 
-def safetensors(path, tensors):
-    header, blobs, at = {}, [], 0
-    for name, (dtype, shape, raw) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(raw)]}
-        at += len(raw)
-        blobs.append(raw)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    Path(path).write_bytes(struct.pack("<Q", len(text)) + text + b"".join(blobs))
-
-
-def i32(values):
-    return ("I32", [len(values)], struct.pack(f"<{len(values)}i", *values))
-
-
-def i64(values):
-    return ("I64", [len(values)], struct.pack(f"<{len(values)}q", *values))
-
-
 work = Path(tempfile.mkdtemp())
 config = json.loads((model / "config.json").read_text())
 draw = random.Random(7)
 lengths = [draw.choice([1, 5, 63, 64, 65, 129, 200]) + 2 for _ in range(EXAMPLES)]
 ids = [[draw.randrange(config["vocab_size"]) for _ in range(n)] for n in lengths]
-(work / "cache").mkdir()
-flat = [t for example in ids for t in example]
-supervised = bytes(b for example in ids for b in [0] + [1] * (len(example) - 1))
-offsets = [0]
-for example in ids:
-    offsets.append(offsets[-1] + len(example))
-safetensors(work / "cache" / "shard-00000.safetensors",
-            {"input_ids": i32(flat), "supervised": ("U8", [len(supervised)], supervised), "offsets": i64(offsets)})
-safetensors(work / "plan.safetensors",
-            {"example": i32(list(range(EXAMPLES))), "start": i64([0] * EXAMPLES), "length": i32(lengths),
-             "bin_offsets": i64(list(range(0, EXAMPLES + 1, 2)))})
+write_cache(work / "cache", ids)
+write_plan(work / "plan.safetensors", lengths, [2] * (EXAMPLES // 2))
 
 
 class Run:

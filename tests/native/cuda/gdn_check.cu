@@ -32,6 +32,9 @@ std::vector<double> inverse_of(const Problem& p, const Reference& want, int c, i
   return x;
 }
 
+// d_gamma is what is left of terms of order 1 summed in fp32: four times half a unit in their last place.
+constexpr double kSumRounding = 0x1p-22;
+
 void compare(Report& report, const Problem& p, const std::string& what, double limit, double gate_limit) {
   const Reference want(p);
   const GdnShape& s = p.shape;
@@ -66,7 +69,7 @@ void compare(Report& report, const Problem& p, const std::string& what, double l
         total += want.gamma[token];
         g.add(chunk.seq, p.g.host[at], total, c * kChunk + i);
         beta.add(chunk.seq, p.beta.host[at], want.beta[token], c * kChunk + i);
-        d_gamma.add(chunk.seq, p.d_gamma.host[at], want.d_gamma[token], c * kChunk + i);
+        d_gamma.add(chunk.seq, p.d_gamma.host[at], want.d_gamma[token], c * kChunk + i, kSumRounding);
         d_beta.add(chunk.seq, p.d_beta.host[at], want.d_beta[token], c * kChunk + i);
       }
       if (chunk.count == 0 || (c * s.value_heads + head) % 5 != 0) continue;
@@ -172,7 +175,8 @@ void check_refusal(Report& report) {
 
 int run_quick(KernelTier tier) {
   Report report;
-  Problem p({1, 65, 0, 130}, GdnShape{1, 3, 128, 128, 4}, Regime::normal, 21);
+  // Of five chunks: a Hopper block goes round its three stages more than once.
+  Problem p({1, 65, 0, 130, 300}, GdnShape{1, 3, 128, 128, 4}, Regime::normal, 21);
   p.run(tier);
   compare(report, p, "heads 1/3", 1.5e-2, 1.5e-2);
   return report.finish("gdn_check --quick");
@@ -193,8 +197,6 @@ void check_fast(Report& report, KernelTier tier) {
     Problem p(some, GdnShape{2, 6, 128, 128, 4}, regime, 7);
     p.run(tier);
     // Identical keys amplify the rounding of bf16 operands: emulation gives 1.5e-2, and 8e-2 for d_gamma.
-    // With a decay of 20 a token d_gamma is 1e-8 or less and what is left of terms of order 1, summed in
-    // fp32.
     const bool hard = regime == Regime::same_keys;
     compare(report, p, name + name_of(regime), hard ? 5e-2 : 1.5e-2,
             hard                     ? 2e-1
