@@ -189,6 +189,13 @@ export const recipeGroups: RecipeGroup[] = [
           ),
           why: 'bf16 halves the memory, on a GPU',
         },
+        {
+          path: 'optimizer.gradients',
+          label: 'Gradients',
+          kind: 'choice',
+          choices: choices(['', 'bf16 where it loses nothing'], ['fp32', 'fp32'], ['bf16', 'bf16']),
+          why: 'bf16 needs the bf16 state, one bin per step',
+        },
       ],
     },
   },
