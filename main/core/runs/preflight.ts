@@ -20,6 +20,8 @@ export interface PreflightFacts {
   plan: PlannedRun | Error;
   /** Bytes by part, from the engine that would run it. */
   memory: Record<string, number> | Error;
+  /** Changes of the recipe with which it would fit; absent where it fits, or nothing does. */
+  fits?: string | undefined;
   /** What the engine proves of itself; absent where it was not asked, because the run stops before it. */
   proofs: Proofs | Error | undefined;
   /** What a checkpoint takes, from the engine that would write it. */
@@ -105,14 +107,21 @@ function heldOutItem({ plan }: PreflightFacts): PreflightItem {
       };
 }
 
-function freeMemory({ machine, device }: PreflightFacts): number | undefined {
+type Place = Pick<PreflightFacts, 'machine' | 'device'>;
+
+function freeMemory({ machine, device }: Place): number | undefined {
   return device === 'cpu'
     ? availableMemory()
     : machine.devices.find((each) => each.device === device)?.freeBytes;
 }
 
+/** What a run may take of the memory that is free; the rest is for what others take meanwhile. */
+export function usableMemory(place: Place): number {
+  return (freeMemory(place) ?? Infinity) * 0.95;
+}
+
 function memoryItem(facts: PreflightFacts): PreflightItem {
-  const { plan, memory, device } = facts;
+  const { plan, memory, device, fits } = facts;
   const name = 'memory';
   if (plan instanceof Error) return { name, status: 'warn', message: 'unknown without the data' };
   if (memory instanceof Error) {
@@ -125,12 +134,15 @@ function memoryItem(facts: PreflightFacts): PreflightItem {
   const total = memory.total ?? 0;
   const free = freeMemory(facts);
   const message = `${gib(total)} needed${free === undefined ? '' : `, ${gib(free)} free`} on ${device}`;
-  if (free === undefined || total <= free * 0.95) return { name, status: 'pass', message };
+  if (total <= usableMemory(facts)) return { name, status: 'pass', message };
   return {
     name,
     status: 'stop',
     message,
-    hint: 'Lower packing.budget, or choose recompute: P1 or optimizer.mode: bf16sr.',
+    hint:
+      fits === undefined
+        ? 'No recipe lets this model fit: take a smaller one, or a device with more memory.'
+        : `It fits with ${fits}.`,
   };
 }
 

@@ -32,8 +32,9 @@ import { chooseCheckpoint } from './checkpoints.ts';
 import { sweepDeleted, sweepPrepared } from './deletion.ts';
 import { hashModel } from './hashModel.ts';
 import { forecastRun, type EngineForecast } from './memory.ts';
+import { whatFits } from './whatFits.ts';
 import { planRun, type PlannedRun, type PlanOptions } from './planRun.ts';
-import { judge } from './preflight.ts';
+import { judge, usableMemory } from './preflight.ts';
 import { ProofDesk, type Proofs } from './proofs.ts';
 import { checkRecipe, hashRecipe } from './recipe.ts';
 import { RunList } from './runList.ts';
@@ -278,6 +279,7 @@ export class Runs {
     };
     const plan = await orError(this.plan(recipe, { ranks: numRanks(device), maxExamples }, call));
     let engine: EngineForecast | Error = new Error('unknown without the data');
+    let fits: string | undefined;
     let proofs: Proofs | Error | undefined;
     let cost: CostModel | Error | undefined;
     if (!(plan instanceof Error)) {
@@ -287,6 +289,14 @@ export class Runs {
       const evalCache = plan.evaluation && plan.evalSource.folder;
       call.progress({ what: 'Planning memory', done: 0 });
       engine = await orError(forecastRun({ ...inputs, evalCache }, call.signal));
+      const usable = usableMemory({ machine, device });
+      if (!(engine instanceof Error) && (engine.memory.total ?? 0) > usable)
+        fits = await this.waysToFit({ recipe, device, folder, usable, maxExamples }, call).catch(
+          (error: unknown) => {
+            discard();
+            throw error;
+          },
+        );
       if (!(engine instanceof Error) && !isBenchmark) {
         call.progress({ what: 'Proving isolation and numerics', done: 0 });
         const { recompute } = engine;
@@ -300,12 +310,42 @@ export class Runs {
       }
     }
     const preflight = judge({
-      ...{ recipe, machine, device, plan, proofs, cost },
+      ...{ recipe, machine, device, plan, proofs, cost, fits },
       memory: engine instanceof Error ? engine : engine.memory,
       checkpointBytes: engine instanceof Error ? undefined : engine.checkpointBytes,
       folder: this.context.home.runs,
     });
     return { id, folder, device, plan, preflight, discard };
+  }
+
+  /** Plans a recipe's variants for the engine in a folder of their own, until one fits. */
+  private async waysToFit(
+    {
+      recipe,
+      device,
+      folder,
+      usable,
+      maxExamples,
+    }: { recipe: Recipe; device: string; folder: string; usable: number; maxExamples: number },
+    call: CallContext,
+  ): Promise<string | undefined> {
+    const scratch = join(folder, 'variant');
+    try {
+      return await whatFits(recipe, { freeBytes: usable, onGpu: device !== 'cpu' }, async (changed) => {
+        try {
+          const plan = await this.plan(changed, { ranks: numRanks(device), maxExamples }, call);
+          writeRunFolder(scratch, changed, device, plan);
+          const evalCache = plan.evaluation && plan.evalSource.folder;
+          const inputs = { folder: scratch, model: changed.model, cache: plan.source.folder, evalCache };
+          return (await forecastRun(inputs, call.signal)).memory.total ?? Infinity;
+        } catch (error) {
+          if (call.signal.aborted) throw error;
+          return Infinity; // one that cannot be trained at all is no way out
+        }
+      });
+    } finally {
+      rmSync(scratch, { recursive: true, force: true });
+    }
   }
 
   /**

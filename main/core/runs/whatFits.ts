@@ -1,0 +1,67 @@
+import type { Recipe } from '../../contract/recipe.ts';
+
+/** Half the budget so often is tried: below, hardly a chat is left whole. */
+const smallestBudget = 256;
+
+interface Variant {
+  recipe: Recipe;
+  /** What differs, in a recipe's words. */
+  changes: string[];
+}
+
+/**
+ * The changes of a recipe with which a run fits: the first that does of recomputing what must be, then everything,
+ * state in bf16, and bins of half the size, twice as many a step. Absent where none does.
+ * @param needs bytes that the engine would take for a recipe
+ */
+export async function whatFits(
+  recipe: Recipe,
+  { freeBytes, onGpu }: { freeBytes: number; onGpu: boolean },
+  needs: (changed: Recipe) => Promise<number>,
+): Promise<string | undefined> {
+  for (const variant of variants(recipe, onGpu))
+    if ((await needs(variant.recipe)) <= freeBytes) return words(variant.changes);
+  return undefined;
+}
+
+function* variants(recipe: Recipe, onGpu: boolean): Generator<Variant> {
+  let smallest: Variant = { recipe, changes: [] };
+  yield* recomputed(smallest);
+  const { optimizer, packing } = recipe;
+  if (onGpu && optimizer.mode !== 'bf16sr') {
+    smallest = {
+      recipe: { ...recipe, optimizer: { ...optimizer, mode: 'bf16sr' } },
+      changes: ['optimizer.mode: bf16sr'],
+    };
+    yield smallest;
+    yield* recomputed(smallest);
+  }
+  // Sums over bins are fp32.
+  if (optimizer.gradients === 'bf16')
+    smallest = {
+      recipe: { ...smallest.recipe, optimizer: { ...smallest.recipe.optimizer, gradients: 'auto' } },
+      changes: [...smallest.changes, 'optimizer.gradients: auto'],
+    };
+  for (let half = 2; packing.budget / half >= smallestBudget; half *= 2) {
+    const budget = Math.floor(packing.budget / half);
+    const gradAccumulation = recipe.gradAccumulation * half;
+    const bins = [`packing.budget: ${String(budget)}`, `gradAccumulation: ${String(gradAccumulation)}`];
+    const halved = {
+      recipe: { ...smallest.recipe, gradAccumulation, packing: { ...packing, budget } },
+      changes: [...smallest.changes, ...bins],
+    };
+    yield halved;
+    yield* recomputed(halved);
+  }
+}
+
+function* recomputed({ recipe, changes }: Variant): Generator<Variant> {
+  for (const recompute of ['auto', 'full'] as const)
+    if (recipe.recompute !== recompute && recipe.recompute !== 'full')
+      yield { recipe: { ...recipe, recompute }, changes: [...changes, `recompute: ${recompute}`] };
+}
+
+function words(changes: string[]): string {
+  const last = changes.at(-1) ?? '';
+  return changes.length > 1 ? `${changes.slice(0, -1).join(', ')} and ${last}` : last;
+}

@@ -1,0 +1,38 @@
+import { expect, it } from 'vitest';
+import type { Recipe } from '../../../main/contract/recipe.ts';
+import { checkRecipe } from '../../../main/core/runs/recipe.ts';
+import { whatFits } from '../../../main/core/runs/whatFits.ts';
+
+/** Bytes of a run as an engine would plan it: state by the mode, activations by the budget and what is recomputed. */
+async function needs({ optimizer, recompute, packing }: Recipe): Promise<number> {
+  const state = optimizer.mode === 'bf16sr' ? 500 : 1000;
+  const kept = { P0: 4, P2: 3, P1: 2, auto: 2, full: 1 }[recompute];
+  return Promise.resolve(state + packing.budget * kept);
+}
+
+function told(freeBytes: number, more: object = {}, onGpu = true): Promise<string | undefined> {
+  const packing = { budget: 4096 };
+  return whatFits(checkRecipe({ model: '/m', dataset: 'd', packing, ...more }), { freeBytes, onGpu }, needs);
+}
+
+it('names the first change with which a run fits, the least costly first', async () => {
+  expect(await told(9200, { recompute: 'P0' })).toBe('recompute: auto');
+  expect(await told(9000)).toBe('recompute: full');
+  expect(await told(5000)).toBe('optimizer.mode: bf16sr and recompute: full');
+  expect(await told(4596, { recompute: 'full' })).toBe('optimizer.mode: bf16sr');
+  expect(await told(2600, { gradAccumulation: 3 })).toBe(
+    'optimizer.mode: bf16sr, packing.budget: 2048, gradAccumulation: 6 and recompute: full',
+  );
+});
+
+it('offers no bf16 state on the CPU, and no sums in bf16', async () => {
+  expect(await told(5000, { recompute: 'full' }, false)).toBe('packing.budget: 2048 and gradAccumulation: 2');
+  const optimizer = { mode: 'bf16sr', gradients: 'bf16' };
+  expect(await told(3000, { optimizer, recompute: 'full' })).toBe(
+    'optimizer.gradients: auto, packing.budget: 2048 and gradAccumulation: 2',
+  );
+});
+
+it('says nothing where nothing fits', async () => {
+  expect(await told(600)).toBeUndefined();
+});
