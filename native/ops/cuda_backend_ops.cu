@@ -119,8 +119,8 @@ std::vector<KernelInfo> CudaBackend::kernels(const GdnShape& gdn, const AttnShap
       full(attention),
       portable("mlp", "swiglu", "swiglu_fwd", "swiglu_bwd"),
       {"head", "cross_entropy", cluster ? "cross_entropy_cluster" : "cross_entropy", "(with the forward)",
-       cluster ? "hopper" : "portable", cluster ? "a cluster of 8 blocks holds a row, one block up to 16,384 logits" : "before sm_90",
-       false},
+       cluster ? "hopper" : "portable",
+       cluster ? "a cluster of 8 blocks holds a row, one block up to 16,384 logits" : "before sm_90", false},
       portable("optimizer", "adamw", "adamw", "(none)"),
   };
 }
