@@ -73,8 +73,8 @@ void save_weights(const Parameters& parameters, const SafetensorsFolder& source,
                Json{{"metadata", {{"total_size", total}}}, {"weight_map", weight_map}}.dump(1));
 }
 
-std::vector<fs::path> side_files(const fs::path& folder) {
-  std::vector<fs::path> files;
+std::vector<SideFile> read_side_files(const fs::path& folder) {
+  std::vector<SideFile> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const fs::path name = entry.path().filename();
     const bool text =
@@ -82,13 +82,13 @@ std::vector<fs::path> side_files(const fs::path& folder) {
     if (!entry.is_regular_file() || !text || name == "model.safetensors.index.json") continue;
     // A checkpoint used as the source brings its own bookkeeping; that is not part of the model.
     if (name == "state.json" || name == "manifest.json") continue;
-    files.push_back(entry.path());
+    files.push_back({name, read_file(entry.path())});
   }
   return files;
 }
 
-void copy_side_files(const fs::path& from, const fs::path& to) {
-  for (const fs::path& file : side_files(from)) write_file(to / file.filename(), read_file(file));
+void write_side_files(const std::vector<SideFile>& files, const fs::path& folder) {
+  for (const SideFile& file : files) write_file(folder / file.name, file.bytes);
 }
 
 }  // namespace tessera

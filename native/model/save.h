@@ -1,6 +1,9 @@
 // Writing a model back as it was found: names, shapes, dtypes, shards.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "core/safetensors.h"
 #include "model/parameters.h"
 
@@ -11,8 +14,13 @@ namespace tessera {
 void save_weights(const Parameters& parameters, const SafetensorsFolder& source, bool tied,
                   const fs::path& folder);
 
-// What else belongs to a model folder: config, tokenizer, chat template, generation settings.
-std::vector<fs::path> side_files(const fs::path& folder);
-void copy_side_files(const fs::path& from, const fs::path& to);
+// What else belongs to a model folder: config, tokenizer, chat template, generation settings. Read before a
+// run begins: the folder may be gone or be another when the run saves.
+struct SideFile {
+  fs::path name;
+  std::string bytes;
+};
+std::vector<SideFile> read_side_files(const fs::path& folder);
+void write_side_files(const std::vector<SideFile>& files, const fs::path& folder);
 
 }  // namespace tessera

@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "core/error.h"
-#include "model/save.h"
 
 namespace tessera {
 namespace {
@@ -109,7 +108,7 @@ void clear_partial(const fs::path& run) {
 
 void write_files(const CheckpointSource& source, const RunState& state, const fs::path& partial) {
   fs::create_directory(partial);
-  copy_side_files(source.model_folder, partial);
+  write_side_files(source.side_files, partial);
   save_weights(source.parameters, source.model, source.tied, partial);
   write_optimizer(source, partial);
   write_file(partial / "state.json", state_json(state).dump(1));
@@ -174,7 +173,7 @@ std::uintmax_t checkpoint_bytes(const CheckpointSource& source) {
     sum += bytes(Field::m) + bytes(Field::v) + kPerTensor;
     if (narrower(parameters, t, source.model)) sum += bytes(exact_field(parameters, t));
   }
-  for (const fs::path& file : side_files(source.model_folder)) sum += fs::file_size(file);
+  for (const SideFile& file : source.side_files) sum += file.bytes.size();
   return sum;
 }
 

@@ -14,6 +14,7 @@
 #include "core/json.h"
 #include "core/safetensors.h"
 #include "model/parameters.h"
+#include "model/save.h"
 
 namespace tessera {
 
@@ -40,7 +41,7 @@ struct RunState {
 struct CheckpointSource {
   const Parameters& parameters;
   const SafetensorsFolder& model;  // names, dtypes and untrained tensors
-  fs::path model_folder;
+  const std::vector<SideFile>& side_files;
   bool tied;
 };
 

@@ -47,6 +47,7 @@ Trainer::Trainer(const TrainOptions& options)
       samples_(read_samples(options.samples)),
       config_(read_config(options.model)),
       files_(options.model),
+      side_files_(read_side_files(options.model)),
       prefix_(tensor_prefix(files_)),
       layout_(make_layout(config_, prefix_)),
       device_(make_model_backend(

@@ -114,6 +114,7 @@ class Trainer {
   const Samples samples_;
   const ModelConfig config_;
   const SafetensorsFolder files_;
+  const std::vector<SideFile> side_files_;
   const std::string prefix_;
   const Layout layout_;
   std::unique_ptr<Backend> device_;

@@ -228,7 +228,7 @@ void Trainer::answer_samples() {
 double Trainer::elapsed_ms() const { return milliseconds_since(started_) - paused_ms_; }
 
 CheckpointSource Trainer::checkpoint_source() const {
-  return {executor_->parameters(), files_, options_.model, config_.tied};
+  return {executor_->parameters(), files_, side_files_, config_.tied};
 }
 
 // A checkpoint that cannot be written ends no run: it is told of, and the last good one stays. Returns

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <limits>
 #include <random>
@@ -100,7 +101,9 @@ class World {
         "");
   }
   // Runs to the end and returns the events.
-  std::vector<Json> train(const std::string& out, const fs::path& resume = {}, bool held_out = false) {
+  std::vector<Json> train(
+      const std::string& out, const fs::path& resume = {}, bool held_out = false,
+      const std::function<void()>& once_loaded = [] {}) {
     write_file(folder / "recipe.json", recipe.dump());
     TrainOptions o{.recipe = folder / "recipe.json",
                    .cache = folder / "cache",
@@ -113,7 +116,9 @@ class World {
     std::streambuf* stdout_buffer = std::cout.rdbuf(captured.rdbuf());
     try {
       CommandReader commands(false);
-      Trainer(o).run(commands);
+      Trainer trainer(o);
+      once_loaded();
+      trainer.run(commands);
     } catch (...) {
       std::cout.rdbuf(stdout_buffer);
       throw;
@@ -197,6 +202,15 @@ TEST(Training, ResumesToTheBit) {
   const Json account = read_state(checkpoint_path(world.folder / "resumed", 8)).account;
   EXPECT_EQ(account["total"]["steps"], 8);
   EXPECT_EQ(account["fromStep"], 1);
+}
+
+TEST(Training, WhatItSavesDoesNotHangOnTheModelFolder) {
+  World world;
+  write_file(world.folder / "model" / "tokenizer.json", "{\"a\": 1}");
+  world.train("out", {}, false, [&] { fs::remove_all(world.folder / "model"); });
+  const fs::path saved = checkpoint_path(world.folder / "out", 8);
+  EXPECT_EQ(read_file(saved / "tokenizer.json"), "{\"a\": 1}");
+  EXPECT_TRUE(fs::exists(saved / "config.json"));
 }
 
 TEST(Training, ACheckpointWithoutRoomIsRefusedBeforeItIsBegun) {
