@@ -20,6 +20,12 @@ int fail(const std::string& code, const std::string& message, const std::string&
   return status;
 }
 
+// What the command line alone gets wrong, wherever it was found out.
+bool names_wrong_call(const std::string& code) {
+  return code == "wrong_call" || code == "invalid_device" || code == "invalid_shape" ||
+         code == "invalid_strategy";
+}
+
 /** `There are: bench, generate, …`, or nothing where one of them is called `name`. */
 std::string known_instead_of(const CLI::App& app, const std::string& name) {
   std::string names = "There are:";
@@ -53,7 +59,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return fail("wrong_call", error.what(), "See tessera-engine --help.", 2);
   } catch (const tessera::EngineError& error) {
-    return fail(error.code(), error.what(), error.hint(), 1);
+    return fail(error.code(), error.what(), error.hint(), names_wrong_call(error.code()) ? 2 : 1);
   } catch (const std::bad_alloc&) {
     return fail("out_of_memory", "the machine's memory is exhausted",
                 "Lower packing.budget or close other programs.", 1);
