@@ -28,7 +28,8 @@ export function createProgressBar(stream: NodeJS.WriteStream, now: () => number 
       const isLast = progress.total !== undefined && progress.done >= progress.total;
       if (now() - drawnAtMs < (isTerminal ? redrawMs : plainMs) && !isLast) return;
       drawnAtMs = now();
-      const line = progressLine(progress, (drawnAtMs - startedAtMs) / 1000);
+      const drawn = progressLine(progress, (drawnAtMs - startedAtMs) / 1000);
+      const line = writesUtf8(process.env) ? drawn : inAscii(drawn);
       if (isTerminal) stream.write(`\r\u001b[2K${line.slice(0, (stream.columns || 100) - 1)}`);
       else stream.write(`${line}\n`);
       visible = isTerminal;
@@ -38,6 +39,21 @@ export function createProgressBar(stream: NodeJS.WriteStream, now: () => number 
       visible = false;
     },
   };
+}
+
+/** Whether the locale, where it says anything, is one of UTF-8. */
+function writesUtf8({ LC_ALL, LC_CTYPE, LANG }: NodeJS.ProcessEnv): boolean {
+  const locale = [LC_ALL, LC_CTYPE, LANG].find((value) => value !== undefined && value !== '');
+  return locale === undefined || /utf-?8/i.test(locale);
+}
+
+function inAscii(line: string): string {
+  return line
+    .replaceAll('█', '#')
+    .replaceAll(/[░▏▎▍▌▋▊▉]/g, '-')
+    .replaceAll('…', '...')
+    .replaceAll('·', '-')
+    .replaceAll('→', '->');
 }
 
 /** `Importing  ███████▌      52 %  1,204 / 2,310 rows  3,201 rows/s  0:04 left`; seconds are those spent so far. */

@@ -80,7 +80,7 @@ export const recipeSchema = z
     evalShare: z.number().min(0).lt(1).optional(),
     device: z
       .string()
-      .regex(/^(auto|cpu|cuda:\d+(,\d+)*)$/, 'expected auto, cpu, cuda:0 or cuda:0,1')
+      .regex(/^(auto|cpu|cuda:\d+(,\d+)*)$/, 'must be auto, cpu, cuda:0 or cuda:0,1')
       .default('auto'),
     precision: z.enum(['auto', 'fp32', 'bf16']).default('auto'),
     template: template.prefault({}),

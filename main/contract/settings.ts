@@ -14,7 +14,7 @@ export const settingsSchema = z.strictObject({
     .strictObject({
       device: z
         .string()
-        .regex(/^(auto|cpu|cuda:\d+(,\d+)*)$/, 'expected auto, cpu, cuda:0 or cuda:0,1')
+        .regex(/^(auto|cpu|cuda:\d+(,\d+)*)$/, 'must be auto, cpu, cuda:0 or cuda:0,1')
         .optional(),
       budget: z.int().min(2).optional(),
       lr: z.number().nonnegative().optional(),

@@ -1,6 +1,7 @@
 import { defineStore } from 'pinia';
 import { computed, ref, shallowRef, watch } from 'vue';
 import type { ErrorBody } from '../../main/contract/errors.ts';
+import { issueWords } from '../../main/contract/issueWords.ts';
 import { recipeSchema, type RecipeInput } from '../../main/contract/recipe.ts';
 import type { Preflight, RunSummary } from '../../main/contract/runs.ts';
 import { client } from '../client.ts';
@@ -31,7 +32,7 @@ export const useTrainStore = defineStore('train', () => {
   /** Faults of single fields, by path: they need no core. */
   const faults = computed(() => {
     const parsed = recipeSchema.safeParse(recipe.value);
-    return new Map((parsed.error?.issues ?? []).map((issue) => [issue.path.join('.'), issue.message]));
+    return new Map((parsed.error?.issues ?? []).map((issue) => [issue.path.join('.'), issueWords(issue)]));
   });
 
   async function check(): Promise<void> {

@@ -1,10 +1,13 @@
-import { execFile, spawn } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { PassThrough } from 'node:stream';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { printable } from '../../main/cli/output.ts';
+import { createProgressBar } from '../../main/cli/progressBar.ts';
+import { commandFor } from '../../renderer/views/train/startState.ts';
 
 let home: string;
 beforeEach(() => {
@@ -66,6 +69,23 @@ test('settings are changed one by one, and shown as a table', async () => {
 test('a mistyped word names its neighbour', async () => {
   expect((await tessera('trian', 'recipe.yaml')).err).toContain("Did you mean 'train'?");
   expect((await tessera('train', 'recipe.yaml', '--sett', 'a=1')).err).toContain('Did you mean --set?');
+});
+
+test('progress is drawn in ASCII where the locale has no more', () => {
+  const stream = new PassThrough();
+  vi.stubEnv('LC_ALL', 'C');
+  createProgressBar(stream as unknown as NodeJS.WriteStream).update({ what: 'Training', done: 1, total: 2 });
+  vi.unstubAllEnvs();
+  const line = String(stream.read());
+  expect(line).toContain('##############--------------  50 %');
+  expect(line).toMatch(/^[ -~\n]*$/);
+});
+
+test('the command that the window copies reads its recipe', () => {
+  const copied = commandFor({ model: 'bundled', dataset: 'bundled', name: `it's "$HOME"`, steps: 0 });
+  const program = `tessera() { '${process.execPath}' main/cli/main.ts "$@" --json; }`;
+  const { stdout } = spawnSync('sh', ['-c', `${program}\n${copied}`], { encoding: 'utf8' });
+  expect(JSON.parse(stdout)).toEqual({ error: { code: 'badRecipe', message: "-: 'steps' must be above 0" } });
 });
 
 test('the first word of several commands names them', async () => {

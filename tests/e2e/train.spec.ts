@@ -55,7 +55,8 @@ test('train: every field of the recipe, a preflight with words and ways out, sto
   await budget.fill('-5');
   await budget.press('Tab');
   await expect(start).toBeDisabled();
-  await expect(footer).toContainText('packing.budget');
+  await expect(footer).toContainText('packing.budget must be at least 2');
+  await expect(page.locator('.pf-title')).toContainText('of the values before');
 
   // A stop: nothing is left to learn, and the way out.
   await budget.fill('2');

@@ -1,4 +1,5 @@
 import { closest } from '../../contract/closest.ts';
+import { issueWords } from '../../contract/issueWords.ts';
 import { settingsSchema, type CoreSettings } from '../../contract/settings.ts';
 import { defineCommand, usage } from '../command.ts';
 import { textTable } from '../runText.ts';
@@ -44,8 +45,7 @@ function change(settings: CoreSettings, assignments: string[]): CoreSettings {
   const parsed = settingsSchema.safeParse(changed);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
-  const words = issue?.code === 'invalid_format' ? issue.message : `is not valid: ${issue?.message ?? ''}`;
-  throw usage(`'${issue?.path.join('.') ?? ''}' ${words}`);
+  throw usage(`'${issue?.path.join('.') ?? ''}' ${issueWords(issue)}`);
 }
 
 export const command = defineCommand({

@@ -7,7 +7,7 @@ import type { Preflight, RunSummary } from '../../contract/runs.ts';
 
 export const command = defineCommand({
   summary: 'Train as a recipe says',
-  usage: 'RECIPE | --preset NAME [--set key=value…] [--dry-run] [--accept-slow] [--detach]',
+  usage: 'RECIPE | - | --preset NAME [--set key=value…] [--dry-run] [--accept-slow] [--detach]',
   options: {
     preset: {
       type: 'string',

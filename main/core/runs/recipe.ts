@@ -3,27 +3,29 @@ import { readFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { existsSync } from 'node:fs';
 import { parse, parseDocument } from 'yaml';
-import type { z } from 'zod';
 import { closest } from '../../contract/closest.ts';
 import { TesseraError } from '../../contract/errors.ts';
+import { issueWords } from '../../contract/issueWords.ts';
 import { presets } from '../../contract/presets.ts';
 import { recipeSchema, type Recipe, type RecipeInput } from '../../contract/recipe.ts';
 import { bundled } from '../bundled.ts';
 
 /**
  * Reads a recipe file, applies `key=value` settings (`optimizer.lr=1e-4`, values in YAML) and fills in defaults.
- * Relative paths count from the recipe's folder, else from the working folder.
+ * Relative paths count from the recipe's folder, else from the working folder. `-` is what comes by standard input.
  * @throws {TesseraError} `noRecipe`, `badRecipe`, each naming the file, the line or the key
  */
 export function loadRecipe(path: string, settings: string[] = []): Recipe {
   let text: string;
   try {
-    text = readFileSync(path, 'utf8');
+    text = readFileSync(path === '-' ? 0 : path, 'utf8');
   } catch (error) {
     throw new TesseraError('noRecipe', `the recipe ${path} cannot be read: ${(error as Error).message}`);
   }
   const document = parseDocument(text);
   const [problem] = document.errors;
+  if (problem?.code === 'MULTIPLE_DOCS')
+    throw new TesseraError('badRecipe', `${path} holds more than one document`, 'A recipe is one YAML map.');
   if (problem !== undefined) {
     const line = problem.linePos?.[0].line;
     throw new TesseraError(
@@ -80,13 +82,7 @@ export function checkRecipe(value: unknown, where = 'recipe'): Recipe {
     );
   }
   const key = issue?.path.join('.') ?? '';
-  throw new TesseraError('badRecipe', `${where}: ${key === '' ? '' : `'${key}' `}${describe(issue)}`);
-}
-
-function describe(issue: z.core.$ZodIssue | undefined): string {
-  if (issue === undefined) return 'is not valid';
-  if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return 'is missing';
-  return issue.code === 'custom' ? issue.message : `is not valid: ${issue.message}`;
+  throw new TesseraError('badRecipe', `${where}: ${key === '' ? '' : `'${key}' `}${issueWords(issue)}`);
 }
 
 function knownKeys(path: string[]): string[] {

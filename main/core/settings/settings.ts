@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { TesseraError } from '../../contract/errors.ts';
+import { issueWords } from '../../contract/issueWords.ts';
 import { settingsSchema, type CoreSettings } from '../../contract/settings.ts';
 
 export interface SettingsStore {
@@ -22,10 +23,7 @@ export function openSettings(file: string, log: (message: string) => void): Sett
       const parsed = settingsSchema.safeParse({ ...values, ...change });
       if (!parsed.success) {
         const [issue] = parsed.error.issues;
-        throw new TesseraError(
-          'badSettings',
-          `'${issue?.path.join('.') ?? ''}' ${issue?.message ?? 'is not valid'}`,
-        );
+        throw new TesseraError('badSettings', `'${issue?.path.join('.') ?? ''}' ${issueWords(issue)}`);
       }
       try {
         writeFileSync(`${file}.new`, `${JSON.stringify(parsed.data, null, 2)}\n`);

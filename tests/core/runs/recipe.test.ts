@@ -21,6 +21,21 @@ function refusal(text: string, settings: string[] = []): TesseraError {
   throw new Error('not refused');
 }
 
+it('says what a field must be', () => {
+  const words = (text: string) => refusal(`model: m\ndataset: d\n${text}`).message.replace(/^.*yaml: /, '');
+  expect(words('steps: 0')).toBe("'steps' must be above 0");
+  expect(words('steps: 1.5')).toBe("'steps' must be a whole number");
+  expect(words('packing: {budget: 1}')).toBe("'packing.budget' must be at least 2");
+  expect(words('evalShare: 1')).toBe("'evalShare' must be below 1");
+  expect(words('optimizer: {lr: fast}')).toBe("'optimizer.lr' must be a number");
+  expect(words('optimizer: {betas: [0.9]}')).toBe("'optimizer.betas' needs 2 entries");
+  expect(words('packing: best-fit')).toBe("'packing' must be keys with values");
+  expect(words('precision: fp16')).toBe("'precision' must be one of auto, fp32, bf16");
+  expect(words('tessera: 2')).toBe("'tessera' must be 1");
+  expect(words('device: gpu')).toBe("'device' must be auto, cpu, cuda:0 or cuda:0,1");
+  expect(words('...\n---\nx: 1')).toMatch(/more than one document/);
+});
+
 describe('loadPreset', () => {
   it('is the published experiment, for a model that is given', () => {
     expect(loadPreset('ultrachat', ['model=/models/qwen'])).toMatchObject({
