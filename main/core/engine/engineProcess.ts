@@ -193,9 +193,9 @@ const rebuild = 'Build it anew where the program is damaged, or name another wit
 export async function runEngine(args: string[], options: RunEngineOptions = {}): Promise<unknown> {
   const program = engineBinary();
   const child = spawn(program, [...args, '--json'], { ...(options.signal && { signal: options.signal }) });
-  let isLate = false;
+  const limit = { isPassed: false };
   const timer = setTimeout(() => {
-    isLate = true;
+    limit.isPassed = true;
     child.kill('SIGKILL');
   }, options.limitMs ?? longestTimerMs);
   let out = '';
@@ -214,7 +214,7 @@ export async function runEngine(args: string[], options: RunEngineOptions = {}):
   }).finally(() => {
     clearTimeout(timer);
   });
-  if (isLate) {
+  if (limit.isPassed) {
     const seconds = (options.limitMs ?? 0) / 1000;
     const words = `the engine ${program} did not answer '${args[0] ?? ''}' within ${seconds} s and was killed`;
     throw new TesseraError(
