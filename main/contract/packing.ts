@@ -78,11 +78,13 @@ export const packingChannels = {
       source: z.union([z.object({ dataset: z.string() }), z.object({ lengths: integers })]),
       options: packingOptions,
       withLayout: z.boolean().default(false),
+      /** Of the layout, these bins from the first are enough. */
+      mostBins: z.int().positive().optional(),
     }),
     result: z.object({
       summary: packingSummary,
       layout: packingLayout.optional(),
-      /** With the layout: tokens of each whole example. */
+      /** With the whole layout: tokens of each whole example. */
       lengths: integers.optional(),
     }),
   }),

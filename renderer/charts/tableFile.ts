@@ -6,12 +6,17 @@ export interface ChartTable {
 
 /** RFC 4180; a cell that a spreadsheet would take for a formula gets an apostrophe before it. */
 export function toCsv({ columns, rows }: ChartTable): string {
+  return csvLines([columns, ...rows]);
+}
+
+/** The lines of a part of such a table. */
+export function csvLines(rows: ChartTable['rows']): string {
   const cell = (value: string | number | null) => {
     if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
     const text = value === null ? '' : /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  return [columns, ...rows].map((row) => `${row.map(cell).join(',')}\r\n`).join('');
+  return rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('');
 }
 
 /** `[{column: value, …}, …]`; what is no number (a gap) is null. */

@@ -1,10 +1,7 @@
 import type { Handlers } from '../../contract/channel.ts';
 import type { packingChannels } from '../../contract/packing.ts';
 import type { Datasets } from '../datasets/datasets.ts';
-import { examplesOf } from './examplesOf.ts';
-import { packedExamples } from './packedExamples.ts';
-import type { PackingOptions } from './plan.ts';
-import { packAndSummarise } from './summary.ts';
+import { packInThread } from './packThread.ts';
 
 type Channels = typeof packingChannels;
 /** The runs know what training costs. */
@@ -13,31 +10,37 @@ type CostOf = Handlers<Channels>['packing:cost'];
 export function packingHandlers(datasets: Datasets, costOf: CostOf): Handlers<Channels> {
   return {
     'packing:examples': async ({ dataset }, call) => {
-      const lease = await datasets.tokens(dataset, {}, call);
+      const { dir, manifest, release } = await leaseOf(datasets, dataset, call);
       try {
-        return packedExamples(lease.dir);
+        return await packInThread({ kind: 'examples', cache: dir }, manifest.examples, call.signal);
       } finally {
-        lease.release();
+        release();
       }
     },
     'packing:cost': costOf,
-    'packing:plan': async ({ source, options, withLayout }, call) => {
-      const examples = 'lengths' in source ? source : await examplesOfDataset(datasets, source.dataset, call);
+    'packing:plan': async ({ source, options, withLayout, mostBins }, call) => {
       const { overlong, ...rest } = options;
-      const chosen: PackingOptions = { ...rest, ...(overlong && { overlong }) };
-      const { plan, summary } = packAndSummarise({ ...examples, ...chosen });
-      const { example, start, length, positions, binOffsets } = plan;
-      const layout = { example, start, length, binOffsets, ...(positions && { positions }) };
-      return { summary, ...(withLayout && { layout, lengths: examples.lengths }) };
+      const job = {
+        ...{ kind: 'plan' as const, withLayout, options: { ...rest, ...(overlong && { overlong }) } },
+        ...(mostBins !== undefined && { mostBins }),
+      };
+      if ('lengths' in source) {
+        const { lengths } = source;
+        return packInThread({ ...job, examples: { lengths } }, lengths.length * options.epochs, call.signal);
+      }
+      const { dir, manifest, release } = await leaseOf(datasets, source.dataset, call);
+      try {
+        const count = manifest.examples * options.epochs;
+        return await packInThread({ ...job, examples: { cache: dir } }, count, call.signal);
+      } finally {
+        release();
+      }
     },
   };
 }
 
-async function examplesOfDataset(datasets: Datasets, id: string, call: Parameters<Datasets['tokens']>[2]) {
+async function leaseOf(datasets: Datasets, id: string, call: Parameters<Datasets['tokens']>[2]) {
   const lease = await datasets.tokens(id, {}, call);
-  try {
-    return examplesOf(lease.dir);
-  } finally {
-    lease.release();
-  }
+  const { dir, manifest } = lease;
+  return { dir, manifest, release: () => lease.release() };
 }

@@ -26,11 +26,16 @@ export function orderBias({ length, binOffsets }: Pick<Plan, 'length' | 'binOffs
   };
 }
 
+/** Bins of which three times the noise, 3 / √n, is the whole range of a correlation. */
+const fewest = 10;
+
 /**
  * One sentence of what an order means for training, from its numbers: a strategy alone does not say it, since one that
  * keeps the file's order has the file's bias. What lies within three times the noise of a shuffled order is called none.
  */
 export function biasMeaning({ withinBins, betweenBins }: OrderBias, examples: number, bins: number): string {
+  // So few would look ordered when shuffled.
+  if (Math.min(examples, bins) < fewest) return 'Too few bins to tell an order of lengths from chance.';
   const isNone = (value: number, count: number) => Math.abs(value) <= Math.max(0.02, 3 / Math.sqrt(count));
   const steps =
     betweenBins > 0.5

@@ -119,7 +119,7 @@ function checkOptions(input: PackingOptions) {
 function nothingLeft({ dropped }: Losses, budget: number): TesseraError {
   const reasons = [
     dropped.overlong > 0 ? `${dropped.overlong} are longer than the budget of ${budget} tokens` : '',
-    dropped.nothingToLearn > 0 ? `${dropped.nothingToLearn} have no supervised token within it` : '',
+    dropped.nothingToLearn > 0 ? `${dropped.nothingToLearn} have nothing to learn within it` : '',
   ];
   return new TesseraError(
     'nothingToLearn',

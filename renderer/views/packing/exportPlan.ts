@@ -1,4 +1,5 @@
-import { toCsv, toJson, type ChartTable } from '../../charts/tableFile.ts';
+import { csvLines, toJson, type ChartTable } from '../../charts/tableFile.ts';
+import { integer } from '../../format.ts';
 import { clampCamera, maxZoom, scaleOf, type Camera, type Stage } from './camera.ts';
 import { chromeOf } from './chrome.ts';
 import { inksOf } from './inks.ts';
@@ -32,8 +33,8 @@ export async function fileOfPlans(
   plans: ShownPlan[],
   options: PictureOptions,
 ): Promise<{ suffix: string; content: string | Uint8Array<ArrayBuffer> }> {
-  if (kind === 'csv') return { suffix: '.csv', content: toCsv(tableOfPlans(plans)) };
-  if (kind === 'json') return { suffix: '.json', content: toJson(tableOfPlans(plans)) };
+  if (kind === 'csv') return { suffix: '.csv', content: await csvOfPlans(plans) };
+  if (kind === 'json') return { suffix: '.json', content: await jsonOfPlans(plans) };
   const isWhole = kind.endsWith('whole');
   const picture = isWhole ? { ...options, camera: undefined } : options;
   const suffix = isWhole ? '-all' : '';
@@ -139,20 +140,47 @@ function zoomOfBin(stage: Stage, height: number): number {
 }
 
 const columns = ['strategy', 'bin', 'example', 'fromToken', 'tokens', 'position', 'supervised', 'file'];
+const rowsAPart = 20_000;
+/** Beyond this JSON is larger than the window can hold as one text. */
+const mostJsonRows = 1_000_000;
 
-/** Every placement of the plans; bins and examples count from 1, tokens and positions from 0. */
-function tableOfPlans(plans: ShownPlan[]): ChartTable {
-  const rows = plans.flatMap(({ name, scene }) => {
+async function jsonOfPlans(plans: ShownPlan[]): Promise<string> {
+  const count = plans.reduce((sum, { scene }) => sum + scene.layout.length.length, 0);
+  if (count > mostJsonRows)
+    throw new Error(
+      `JSON of ${integer(count)} tiles is more than a window can make: save it as CSV, or run tessera pack with --placements --json.`,
+    );
+  const rows: ChartTable['rows'] = [];
+  for await (const part of partsOf(plans)) rows.push(...part);
+  return toJson({ columns, rows });
+}
+
+/** A part at a time, as bytes: of millions of tiles neither rows nor text would fit. */
+async function csvOfPlans(plans: ShownPlan[]): Promise<Uint8Array<ArrayBuffer>> {
+  const encoder = new TextEncoder();
+  const parts = [encoder.encode(csvLines([columns]))];
+  for await (const part of partsOf(plans)) parts.push(encoder.encode(csvLines(part)));
+  return new Uint8Array(await new Blob(parts).arrayBuffer());
+}
+
+/** Every placement of the plans, some at a time; bins and examples count from 1, tokens and positions from 0. */
+async function* partsOf(plans: ShownPlan[]): AsyncGenerator<ChartTable['rows']> {
+  let part: ChartTable['rows'] = [];
+  for (const { name, scene } of plans) {
     const { layout, examples, numBins } = scene;
-    const own: (string | number | null)[][] = [];
+    const files = examples?.sources.map(({ path }) => path.split(/[\\/]/).at(-1) ?? path);
     for (let bin = 0; bin < numBins; bin++) {
       for (let i = layout.binOffsets[bin] ?? 0; i < (layout.binOffsets[bin + 1] ?? 0); i++) {
         const { example, start, length, begin, supervised } = factsOf(scene, bin, i);
-        const file = examples?.sources[examples.source[example] ?? 0]?.path.split(/[\\/]/).at(-1);
-        own.push([name, bin + 1, example + 1, start, length, begin, supervised ?? null, file ?? null]);
+        const file = files?.[examples?.source[example] ?? 0];
+        part.push([name, bin + 1, example + 1, start, length, begin, supervised ?? null, file ?? null]);
       }
+      if (part.length < rowsAPart) continue;
+      yield part;
+      part = [];
+      // The window goes on meanwhile.
+      await new Promise((resolve) => setTimeout(resolve));
     }
-    return own;
-  });
-  return { columns, rows };
+  }
+  if (part.length > 0) yield part;
 }

@@ -149,16 +149,16 @@ export function factsOf(scene: Scene, bin: number, placement: number): TileFacts
   };
 }
 
-/** The same plan, cut after some bins. */
+/** The same plan, cut after some bins, in arrays of its own. */
 export function firstBins(layout: PackingLayout, count: number): PackingLayout {
   const binOffsets = layout.binOffsets.slice(0, count + 1);
   const end = binOffsets.at(-1) ?? 0;
   const { example, start, length, positions } = layout;
   return {
-    example: example.subarray(0, end),
-    start: start.subarray(0, end),
-    length: length.subarray(0, end),
-    ...(positions && { positions: positions.subarray(0, end) }),
+    example: example.slice(0, end),
+    start: start.slice(0, end),
+    length: length.slice(0, end),
+    ...(positions && { positions: positions.slice(0, end) }),
     binOffsets,
   };
 }

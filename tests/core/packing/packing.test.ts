@@ -62,6 +62,12 @@ const distributions: Record<string, number[]> = {
   'powers of two': Array.from({ length: 420 }, (_, i) => 2 ** (i % 14)),
   'powers of two and one more': Array.from({ length: 420 }, (_, i) => 2 ** (i % 13) + 1),
   'a third and one more': Array.from({ length: 300 }, () => 2731),
+  'two lengths that miss a bin by one': Array.from({ length: 300 }, (_, i) => (i % 2 ? 3000 : 8193 - 3000)),
+  ascending: Array.from({ length: 400 }, (_, i) => 1 + 20 * i),
+  descending: Array.from({ length: 400 }, (_, i) => 8192 - 20 * i),
+  'many short, few long': Array.from({ length: 400 }, (_, i) =>
+    Math.min(8192, Math.floor(8192 / (i + 1)) + 16),
+  ),
   'two lengths that fill a bin': Array.from({ length: 300 }, (_, i) => (i % 2 ? 8191 : 1)),
   'longer than the budget': Array.from({ length: 200 }, (_, i) => 100 * i + 1),
   'one example': [5],
@@ -159,6 +165,11 @@ test('a strategy that keeps the order has the bias of the file', () => {
   expect(meaningOf({ lengths, budget: 8192, strategy: 'in-order' })).toMatch(/curriculum/);
   // With bins that hold few of them, long examples are filled up with short ones: said, not hidden.
   expect(meaningOf({ lengths: bench, budget: 4096, strategy: 'best-fit' })).toMatch(/^Long examples share/);
+});
+
+test('of a few bins nothing is said that chance says too', () => {
+  const lengths = Int32Array.of(60, 50, 40, 30);
+  expect(meaningOf({ lengths, budget: 64, strategy: 'sorted' })).toMatch(/^Too few bins/);
 });
 
 const meaningOf = (input: Examples & PackingOptions) => packAndSummarise(input).summary.orderBias.meaning;
@@ -297,7 +308,7 @@ test.each([
   [{ seed: 0.1 }, /the seed is 0.1/],
   [{ lengths: new Int32Array(0) }, /no example to pack/],
   [{ lengths: Int32Array.of(3, -4) }, /example 1 has the length -4/],
-  [{ lengths: Int32Array.of(0, 0) }, /no example is left to train on: 2 have no supervised token/],
+  [{ lengths: Int32Array.of(0, 0) }, /no example is left to train on: 2 have nothing to learn/],
   [{ lengths: Int32Array.of(9), overlong: 'drop' as const, budget: 4 }, /1 are longer than the budget of 4/],
   [{ firstTarget: Int32Array.of(3, 4) }, /no example is left to train on/],
   [{ firstTarget: Int32Array.of(-1, 0) }, /no example is left to train on/],
