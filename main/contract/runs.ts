@@ -105,9 +105,11 @@ export const preflightItem = z.object({
 export const isolationProof = z.object({
   ok: z.boolean(),
   device: z.string(),
-  /** Numbers of the examples that shared the pack, and of those that were changed. */
+  /** The examples that shared the pack, those that were changed, and those that a change reached; all from 0. */
   examples: z.array(z.int()),
   changed: z.array(z.int()),
+  /** Absent in proofs of older versions, whose words count examples from 0 as well. */
+  leaked: z.array(z.int()).optional(),
   positions: z.int(),
   /** Layers that were run, of the model's. */
   layers: z.int(),
@@ -138,7 +140,7 @@ export const numericsTest = z.object({
 });
 
 /** Which kernel serves an operation of a kind of layer, and why this one. */
-const kernelRow = z.object({
+export const kernelRow = z.object({
   layerKind: z.string(),
   operation: z.string(),
   forward: z.string(),
@@ -148,6 +150,8 @@ const kernelRow = z.object({
   /** Not the fast one: a run with it needs `acceptSlow`. */
   slow: z.boolean(),
 });
+
+export type KernelRow = z.infer<typeof kernelRow>;
 
 export const preflight = z.object({
   ok: z.boolean(),

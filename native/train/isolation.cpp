@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "core/error.h"
 #include "core/json.h"
@@ -106,6 +107,7 @@ class Prover {
             {"device", backend_.name()},
             {"examples", numbers()},
             {"changed", changed_},
+            {"leaked", std::vector<i64>(leaked_.begin(), leaked_.end())},
             {"positions", begin_.back()},
             {"layers", config_.num_layers()},
             {"modelLayers", whole_.num_layers()},
@@ -199,6 +201,7 @@ class Prover {
                         number_of(n), what, number_of(other), i / width - begin_[other],
                         std::abs(double{x[i]} - y[i]));
           failures_.push_back(text);
+          leaked_.insert(pack_[other].example);
           return;
         }
       }
@@ -216,6 +219,7 @@ class Prover {
     const auto width = static_cast<size_t>(config_.hidden);
     for (size_t i = begin_[n] * width; i < begin_[n + 1] * width; ++i)
       if (seen.gradient[i] != 0.0f) {
+        leaked_.insert(pack_[n].example);
         failures_.push_back("the loss of the other examples reaches example " + std::to_string(number_of(n)) +
                             " at its position " + std::to_string(i / width - begin_[n]));
         return;
@@ -276,6 +280,7 @@ class Prover {
   std::vector<size_t> begin_;  // first position of each example, and the end
   std::unique_ptr<Executor> executor_;
   std::vector<i64> changed_;
+  std::set<i64> leaked_;  // examples that another one reached
   std::vector<std::string> failures_;
   size_t weights_compared_ = 0;
   double alone_ = 0;

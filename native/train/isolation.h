@@ -41,7 +41,7 @@ struct IsolationOptions {
 // the gradients of all weights while the changed example has no targets itself. Each changed example is also
 // computed alone, and must agree with itself in the pack within the backend's tolerance.
 // Large models are proven on their first layers of each kind. The report: {ok, examples, positions, layers,
-// modelLayers, changed, alone: {relativeError, tolerance}, failures, message, seconds, device}.
+// modelLayers, changed, leaked, alone: {relativeError, tolerance}, failures, message, seconds, device}.
 // Throws EngineError of the readers, or no_supervised_tokens where the data holds nothing to learn.
 Json prove_isolation(Backend& backend, const IsolationOptions& options);
 

@@ -10,6 +10,7 @@ import {
   type RunStatus,
   type RunSummary,
 } from '../../contract/runs.ts';
+import { currentProof } from './storedProof.ts';
 
 const optionalColumns = [
   ...([
@@ -59,8 +60,13 @@ export interface RunParts {
   samples: RunSample[];
 }
 
+function storedPreflight(text: string): Preflight {
+  const stored = preflight.parse(JSON.parse(text));
+  return stored.isolation ? { ...stored, isolation: currentProof(stored.isolation) } : stored;
+}
+
 export function describe(row: RunListRow, { events, evaluations, timeNotes, samples }: RunParts): RunDetail {
-  const known = row.preflight === null ? undefined : preflight.parse(JSON.parse(row.preflight));
+  const known = row.preflight === null ? undefined : storedPreflight(row.preflight);
   return {
     ...summarise(row),
     recipe: JSON.parse(row.recipe) as Record<string, unknown>,
