@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { call } from './channel.ts';
-import { numericsTest } from './runs.ts';
+import { kernelRow, numericsTest } from './runs.ts';
 
 /** Why the history is a copy that can only be read. */
 export const historyTrouble = z.object({
@@ -32,7 +32,7 @@ export const doctorReport = z.object({
     version: z.string().optional(),
     path: z.string().optional(),
     backends: z.array(z.string()),
-    kernels: z.array(z.record(z.string(), z.unknown())),
+    kernels: z.array(kernelRow.extend({ device: z.string().optional() }).loose()),
   }),
   disk: z.object({ home: z.string(), freeBytes: z.number(), totalBytes: z.number() }),
   memory: z.object({ freeBytes: z.number(), totalBytes: z.number() }),
