@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-constexpr int kGone = 15;  // NVML_ERROR_GPU_IS_LOST
+constexpr int kNotSupported = 3, kGone = 15;  // NVML_ERROR_NOT_SUPPORTED, NVML_ERROR_GPU_IS_LOST
 
 // Only what is read here; 0 is success for every function. Layouts as in nvml.h.
 struct Utilization {
@@ -174,14 +174,14 @@ Json Nvml::read(int index) const {
   Memory memory{};
   // A GPU that fell off the bus, was reset or is held by somebody else: it stays in the list, with nothing to
   // say.
-  int status = a.by_index ? a.by_index(static_cast<unsigned>(index), &device) : kGone;
-  if (status == 0 && a.memory) status = a.memory(device, &memory) == kGone ? kGone : 0;
-  if (status != 0) {
+  const bool is_there = a.by_index && a.by_index(static_cast<unsigned>(index), &device) == 0;
+  const int has_memory = is_there && a.memory ? a.memory(device, &memory) : kNotSupported;
+  if (!is_there || has_memory == kGone) {
     gpu["lost"] = true;
     return gpu;
   }
   if (a.utilization && a.utilization(device, &use) == 0) gpu["utilization"] = use.gpu;
-  if (memory.total > 0) {
+  if (has_memory == 0) {
     gpu["memoryBytes"] = memory.used;
     gpu["memoryTotalBytes"] = memory.total;
   }

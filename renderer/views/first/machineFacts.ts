@@ -39,7 +39,7 @@ export function machineFacts(report: DoctorReport): Fact[] {
 export function engineFacts({ engine, libraries, gpus }: DoctorReport): Fact[] {
   if (engine.version === undefined) return [];
   const names = Object.keys(libraries).filter((name) => isFound(libraries[name]));
-  const slow = engine.kernels.filter((kernel) => kernel['slow'] === true);
+  const slow = engine.kernels.filter(({ slow }) => slow);
   return [
     { state: 'ok', what: 'Engine', which: engine.version, value: engine.backends.join(', ') },
     // Without a GPU these libraries are not missed.
