@@ -240,7 +240,7 @@ test('the graphics process is killed: the page goes on; killed again: drawn with
   // Still drawn and still answering.
   await page.getByRole('link', { name: 'Machine' }).click();
   await expect(page.getByRole('heading', { name: 'Machine' })).toBeVisible();
-  expect((await page.screenshot()).byteLength).toBeGreaterThan(10_000);
+  await expect.poll(async () => (await page.screenshot()).byteLength).toBeGreaterThan(10_000);
 
   const ended = new Promise((resolve) => app.process().once('exit', resolve));
   process.kill((await graphics())!, 'SIGKILL');
