@@ -291,7 +291,7 @@ export class Runs {
       engine = await orError(forecastRun({ ...inputs, evalCache }, call.signal));
       const usable = usableMemory({ machine, device });
       if (!(engine instanceof Error) && (engine.memory.total ?? 0) > usable)
-        fits = await this.waysToFit({ recipe, device, folder, usable, maxExamples }, call).catch(
+        fits = await this.waysToFit({ recipe, device, folder, plan, usable, maxExamples }, call).catch(
           (error: unknown) => {
             discard();
             throw error;
@@ -320,20 +320,28 @@ export class Runs {
 
   /** Plans a recipe's variants for the engine in a folder of their own, until one fits. */
   private async waysToFit(
-    {
-      recipe,
-      device,
-      folder,
-      usable,
-      maxExamples,
-    }: { recipe: Recipe; device: string; folder: string; usable: number; maxExamples: number },
+    run: {
+      recipe: Recipe;
+      device: string;
+      folder: string;
+      plan: PlannedRun;
+      usable: number;
+      maxExamples: number;
+    },
     call: CallContext,
   ): Promise<string | undefined> {
-    const scratch = join(folder, 'variant');
+    const { recipe, device, usable, maxExamples } = run;
+    const scratch = join(run.folder, 'variant');
+    // Variants of one budget share a plan.
+    let { plan } = run;
+    let { budget } = recipe.packing;
     try {
       return await whatFits(recipe, { freeBytes: usable, onGpu: device !== 'cpu' }, async (changed) => {
         try {
-          const plan = await this.plan(changed, { ranks: numRanks(device), maxExamples }, call);
+          if (changed.packing.budget !== budget) {
+            plan = await this.plan(changed, { ranks: numRanks(device), maxExamples }, call);
+            ({ budget } = changed.packing);
+          }
           writeRunFolder(scratch, changed, device, plan);
           const evalCache = plan.evaluation && plan.evalSource.folder;
           const inputs = { folder: scratch, model: changed.model, cache: plan.source.folder, evalCache };
