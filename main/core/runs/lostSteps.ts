@@ -12,10 +12,7 @@ import { engineEvent, type EngineEvent } from '../engine/protocol.ts';
  */
 export function lostSteps(checkpoint: string, newest: StepRow | undefined): StepRow[] {
   const rows: StepRow[] = [];
-  for (const raw of kept(checkpoint, 'recentSteps')) {
-    const parsed = engineEvent.safeParse(raw);
-    if (!parsed.success || parsed.data.event !== 'step') continue;
-    const { data } = parsed;
+  for (const data of kept(checkpoint, 'recentSteps', 'step')) {
     const before = rows.at(-1) ?? newest;
     if (data.step !== (before?.step ?? 0) + 1) continue;
     rows.push(
@@ -38,12 +35,9 @@ export function lostEvaluations(
   checkpoint: string,
   known: readonly { step: number; phase: string }[],
 ): Evaluated[] {
-  return kept(checkpoint, 'recentEvaluations').flatMap((raw) => {
-    const parsed = engineEvent.safeParse(raw);
-    if (!parsed.success || parsed.data.event !== 'eval') return [];
-    const { data } = parsed;
-    return known.some(({ step, phase }) => step === data.step && phase === data.phase) ? [] : [data];
-  });
+  return kept(checkpoint, 'recentEvaluations', 'eval').filter(
+    (event) => !known.some(({ step, phase }) => step === event.step && phase === event.phase),
+  );
 }
 
 export type Answered = Extract<EngineEvent, { event: 'sample' }>;
@@ -53,20 +47,24 @@ export function lostSamples(
   checkpoint: string,
   known: readonly { step: number; position: number }[],
 ): Answered[] {
-  return kept(checkpoint, 'recentSamples').flatMap((raw) => {
-    const parsed = engineEvent.safeParse(raw);
-    if (!parsed.success || parsed.data.event !== 'sample') return [];
-    const { data } = parsed;
-    return known.some(({ step, position }) => step === data.step && position === data.index) ? [] : [data];
-  });
+  return kept(checkpoint, 'recentSamples', 'sample').filter(
+    (event) => !known.some(({ step, position }) => step === event.step && position === event.index),
+  );
 }
 
 /** Empty in checkpoints of older versions, and where the file is damaged: the engine says so when it reads it. */
-function kept(checkpoint: string, what: 'recentSteps' | 'recentEvaluations' | 'recentSamples'): unknown[] {
+function kept<Name extends EngineEvent['event']>(
+  checkpoint: string,
+  what: 'recentSteps' | 'recentEvaluations' | 'recentSamples',
+  name: Name,
+): Extract<EngineEvent, { event: Name }>[] {
+  const isWanted = (event: EngineEvent): event is Extract<EngineEvent, { event: Name }> =>
+    event.event === name;
   try {
     const state = JSON.parse(readFileSync(join(checkpoint, 'state.json'), 'utf8')) as Record<string, unknown>;
     const events = state[what];
-    return Array.isArray(events) ? events : [];
+    if (!Array.isArray(events)) return [];
+    return events.flatMap((raw) => engineEvent.safeParse(raw).data ?? []).filter(isWanted);
   } catch {
     return [];
   }
