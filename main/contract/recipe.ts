@@ -67,6 +67,11 @@ const evaluate = z.strictObject({
   sampleTokens: z.int().positive().max(1024).default(64),
 });
 
+/** Where a run trains; several GPUs are ranks. */
+export const deviceName = z
+  .string()
+  .regex(/^(auto|cpu|cuda:\d+(,\d+)*)$/, 'must be auto, cpu, cuda:0 or cuda:0,1');
+
 export const recipeSchema = z
   .strictObject({
     tessera: z.literal(1).default(1),
@@ -78,10 +83,7 @@ export const recipeSchema = z
     evalDataset: z.string().min(1).optional(),
     /** Share of the examples held out, never trained on. */
     evalShare: z.number().min(0).lt(1).optional(),
-    device: z
-      .string()
-      .regex(/^(auto|cpu|cuda:\d+(,\d+)*)$/, 'must be auto, cpu, cuda:0 or cuda:0,1')
-      .default('auto'),
+    device: deviceName.default('auto'),
     precision: z.enum(['auto', 'fp32', 'bf16']).default('auto'),
     template: template.prefault({}),
     supervise: supervise.prefault({}),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { call } from './channel.ts';
+import { deviceName } from './recipe.ts';
 
 /** What a home's owner decides once. Kept in `settings.json` of the home; every default is here. */
 export const settingsSchema = z.strictObject({
@@ -12,10 +13,7 @@ export const settingsSchema = z.strictObject({
   /** What a new recipe in the window begins with; recipes that are there already are not touched. */
   defaults: z
     .strictObject({
-      device: z
-        .string()
-        .regex(/^(auto|cpu|cuda:\d+(,\d+)*)$/, 'must be auto, cpu, cuda:0 or cuda:0,1')
-        .optional(),
+      device: deviceName.optional(),
       budget: z.int().min(2).optional(),
       lr: z.number().nonnegative().optional(),
       evalShare: z.number().min(0).lt(1).optional(),
