@@ -10,11 +10,15 @@ type CostOf = Handlers<Channels>['packing:cost'];
 export function packingHandlers(datasets: Datasets, costOf: CostOf): Handlers<Channels> {
   return {
     'packing:examples': async ({ dataset }, call) => {
-      const { dir, manifest, release } = await leaseOf(datasets, dataset, call);
+      const lease = await datasets.tokens(dataset, {}, call);
       try {
-        return await packInThread({ kind: 'examples', cache: dir }, manifest.examples, call.signal);
+        return await packInThread(
+          { kind: 'examples', cache: lease.dir },
+          lease.manifest.examples,
+          call.signal,
+        );
       } finally {
-        release();
+        lease.release();
       }
     },
     'packing:cost': costOf,
@@ -28,19 +32,13 @@ export function packingHandlers(datasets: Datasets, costOf: CostOf): Handlers<Ch
         const { lengths } = source;
         return packInThread({ ...job, examples: { lengths } }, lengths.length * options.epochs, call.signal);
       }
-      const { dir, manifest, release } = await leaseOf(datasets, source.dataset, call);
+      const lease = await datasets.tokens(source.dataset, {}, call);
       try {
-        const count = manifest.examples * options.epochs;
-        return await packInThread({ ...job, examples: { cache: dir } }, count, call.signal);
+        const count = lease.manifest.examples * options.epochs;
+        return await packInThread({ ...job, examples: { cache: lease.dir } }, count, call.signal);
       } finally {
-        release();
+        lease.release();
       }
     },
   };
-}
-
-async function leaseOf(datasets: Datasets, id: string, call: Parameters<Datasets['tokens']>[2]) {
-  const lease = await datasets.tokens(id, {}, call);
-  const { dir, manifest } = lease;
-  return { dir, manifest, release: () => lease.release() };
 }
