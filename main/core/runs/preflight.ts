@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { counted } from '../../contract/counted.ts';
+import { counted, listed } from '../../contract/counted.ts';
 import { secondsOf, type CostModel } from '../../contract/cost.ts';
 import { toErrorBody } from '../../contract/errors.ts';
 import type { Recipe } from '../../contract/recipe.ts';
@@ -9,6 +9,7 @@ import type { Preflight, PreflightItem } from '../../contract/runs.ts';
 import { loadOf } from '../packing/forecast.ts';
 import type { Machine } from '../engine/machine.ts';
 import { availableMemory } from '../system/doctor.ts';
+import { needHeldOut, pastTheEnd, rateItem } from './outOfReach.ts';
 import type { PlannedRun } from './planRun.ts';
 import type { Proofs } from './proofs.ts';
 
@@ -37,6 +38,7 @@ export function judge(facts: PreflightFacts): Preflight {
   const items = [
     dataItem(facts),
     stepsItem(facts),
+    ...rateItems(facts),
     heldOutItem(facts),
     memoryItem(facts),
     ...timeItems(facts),
@@ -81,30 +83,35 @@ function dataItem({ plan }: PreflightFacts): PreflightItem {
 function stepsItem({ plan, recipe }: PreflightFacts): PreflightItem {
   const name = 'steps';
   if (plan instanceof Error) return { name, status: 'warn', message: 'unknown without the data' };
-  const { steps, bins, budget, fill, strategy } = plan.summary;
+  const { steps, bins, budget, fill, strategy, evalExamples } = plan.summary;
   const message = `${counted(steps, 'step')} of ${counted(bins, 'bin')} (${strategy}, budget ${count(budget)}, ${(fill * 100).toFixed(1)} % full)`;
-  return recipe.schedule.warmupSteps < steps
-    ? { name, status: 'pass', message }
-    : {
-        name,
-        status: 'warn',
-        message: `${message}; the warm-up of ${counted(recipe.schedule.warmupSteps, 'step')} never ends`,
-        hint: 'Lower schedule.warmupSteps.',
-      };
+  const missed = pastTheEnd(recipe, steps, evalExamples > 0);
+  if (missed.length === 0) return { name, status: 'pass', message };
+  return {
+    name,
+    status: 'warn',
+    message: [message, ...missed.map(({ instead }) => instead)].join('; '),
+    hint: `Lower ${listed(missed.map(({ key }) => key))}, or train for more steps.`,
+  };
 }
 
-function heldOutItem({ plan }: PreflightFacts): PreflightItem {
+function rateItems({ plan, recipe }: PreflightFacts): PreflightItem[] {
+  return plan instanceof Error ? [] : [rateItem(recipe, plan.summary.steps)];
+}
+
+function heldOutItem({ plan, recipe }: PreflightFacts): PreflightItem {
   const name = 'evaluation';
   if (plan instanceof Error) return { name, status: 'warn', message: 'unknown without the data' };
   const { evalExamples } = plan.summary;
-  return evalExamples > 0
-    ? { name, status: 'pass', message: `${counted(evalExamples, 'example')} held out` }
-    : {
-        name,
-        status: 'warn',
-        message: 'nothing is held out',
-        hint: 'Set evalShare: 0.05 to see what the model learns beyond its data.',
-      };
+  if (evalExamples > 0)
+    return { name, status: 'pass', message: `${counted(evalExamples, 'example')} held out` };
+  const idle = needHeldOut(recipe);
+  return {
+    name,
+    status: 'warn',
+    message: `nothing is held out${idle.length === 0 ? '' : `: ${listed(idle)} will do nothing`}`,
+    hint: 'Set evalShare: 0.05 to see what the model learns beyond its data.',
+  };
 }
 
 type Place = Pick<PreflightFacts, 'machine' | 'device'>;
@@ -118,6 +125,15 @@ function freeMemory({ machine, device }: Place): number | undefined {
 /** What a run may take of the memory that is free; the rest is for what others take meanwhile. */
 export function usableMemory(place: Place): number {
   return (freeMemory(place) ?? Infinity) * 0.95;
+}
+
+function fitsMemory(facts: PreflightFacts): boolean {
+  return facts.memory instanceof Error || (facts.memory.total ?? 0) <= usableMemory(facts);
+}
+
+/** The memory's own line says the way out. */
+function unknownUntilItFits(name: string): PreflightItem {
+  return { name, status: 'warn', message: 'not known before it fits into memory' };
 }
 
 function memoryItem(facts: PreflightFacts): PreflightItem {
@@ -134,7 +150,7 @@ function memoryItem(facts: PreflightFacts): PreflightItem {
   const total = memory.total ?? 0;
   const free = freeMemory(facts);
   const message = `${gib(total)} needed${free === undefined ? '' : `, ${gib(free)} free`} on ${device}`;
-  if (total <= usableMemory(facts)) return { name, status: 'pass', message };
+  if (fitsMemory(facts)) return { name, status: 'pass', message };
   return {
     name,
     status: 'stop',
@@ -154,7 +170,9 @@ function forecastOf({ plan, cost }: PreflightFacts) {
 function timeItems(facts: PreflightFacts): PreflightItem[] {
   const { plan, cost } = facts;
   const name = 'time';
-  if (plan instanceof Error || cost === undefined) return [];
+  if (plan instanceof Error) return [];
+  if (!fitsMemory(facts) && (cost === undefined || cost instanceof Error)) return [unknownUntilItFits(name)];
+  if (cost === undefined) return [];
   if (cost instanceof Error) {
     const { message, hint } = toErrorBody(cost);
     return [{ name, status: 'warn', message: `not known: ${message}`, ...(hint !== undefined && { hint }) }];
@@ -225,9 +243,14 @@ function whySlow({ machine, device, recipe }: PreflightFacts): string | undefine
   return slow.map(({ operation, reason }) => `${operation} (${reason})`).join(', ');
 }
 
-function proofItems({ proofs, device }: PreflightFacts): PreflightItem[] {
+function proofItems(facts: PreflightFacts): PreflightItem[] {
+  const { proofs, device } = facts;
+  const name = 'isolation';
   if (proofs === undefined) return [];
-  if (proofs instanceof Error) return [failed('isolation', proofs)];
+  if (proofs instanceof Error)
+    return toErrorBody(proofs).code === 'out_of_memory' && !fitsMemory(facts)
+      ? [unknownUntilItFits(name)]
+      : [failed(name, proofs)];
   const { isolation, numerics } = proofs;
   const way =
     device === 'cpu' ? 'Build the engine again, and report this.' : 'Use device: cpu, or update the driver.';

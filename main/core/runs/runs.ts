@@ -290,7 +290,8 @@ export class Runs {
       call.progress({ what: 'Planning memory', done: 0 });
       engine = await orError(forecastRun({ ...inputs, evalCache }, call.signal));
       const usable = usableMemory({ machine, device });
-      if (!(engine instanceof Error) && (engine.memory.total ?? 0) > usable)
+      const isTooLarge = !(engine instanceof Error) && (engine.memory.total ?? 0) > usable;
+      if (isTooLarge)
         fits = await this.waysToFit({ recipe, device, folder, plan, usable, maxExamples }, call).catch(
           (error: unknown) => {
             discard();
@@ -304,9 +305,10 @@ export class Runs {
         proofs = await orError(
           this.proofs.prove({ folder, recipe, cache, device, recompute, planHash }, call.signal),
         );
-        cost = measure
-          ? await orError(this.costOf({ recipe, device, plan }, call))
-          : this.calibrations.find(recipe, device);
+        cost =
+          measure && !isTooLarge
+            ? await orError(this.costOf({ recipe, device, plan }, call))
+            : this.calibrations.find(recipe, device);
       }
     }
     const preflight = judge({

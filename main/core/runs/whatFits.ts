@@ -1,3 +1,4 @@
+import { listed } from '../../contract/counted.ts';
 import type { Recipe } from '../../contract/recipe.ts';
 
 /** Half the budget so often is tried: below, hardly a chat is left whole. */
@@ -20,7 +21,7 @@ export async function whatFits(
   needs: (changed: Recipe) => Promise<number>,
 ): Promise<string | undefined> {
   for (const variant of variants(recipe, onGpu))
-    if ((await needs(variant.recipe)) <= freeBytes) return words(variant.changes);
+    if ((await needs(variant.recipe)) <= freeBytes) return listed(variant.changes);
   return undefined;
 }
 
@@ -59,9 +60,4 @@ function* recomputed({ recipe, changes }: Variant): Generator<Variant> {
   for (const recompute of ['auto', 'full'] as const)
     if (recipe.recompute !== recompute && recipe.recompute !== 'full')
       yield { recipe: { ...recipe, recompute }, changes: [...changes, `recompute: ${recompute}`] };
-}
-
-function words(changes: string[]): string {
-  const last = changes.at(-1) ?? '';
-  return changes.length > 1 ? `${changes.slice(0, -1).join(', ')} and ${last}` : last;
 }
