@@ -269,7 +269,7 @@ function sortKeys(value: unknown): unknown {
 }
 
 /** Raised where the same input gives other tokens than before. */
-const cacheVersion = 1;
+const cacheVersion = 2;
 
 function toRow(request: ImportRequest, paths: string[], manifest: CacheManifest): DatasetRow {
   const name = request.name ?? nameOf(request.paths);

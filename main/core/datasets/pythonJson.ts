@@ -45,7 +45,7 @@ const ESCAPES: Record<string, string> = {
   t: '\t',
 };
 /** Python's recursion limit stops nesting near here; a clear error beats a broken stack. */
-const MAX_DEPTH = 900;
+export const MAX_DEPTH = 900;
 
 class Parser {
   readonly #text: string;

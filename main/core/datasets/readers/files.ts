@@ -82,6 +82,9 @@ export function describeFileError(error: unknown, path: string): Error {
   if (isCode(error, 'ENOENT', 'ENOTDIR')) {
     return new TesseraError('noFile', `there is no file or folder ${path}`, 'Check the path.');
   }
+  if (isCode(error, 'ELOOP')) {
+    return new TesseraError('noFile', `${path} is a loop of symbolic links`, 'Check where its links lead.');
+  }
   if (isCode(error, 'EACCES', 'EPERM')) {
     return new TesseraError(
       'noPermission',

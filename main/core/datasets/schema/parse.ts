@@ -1,7 +1,7 @@
-import { parsePythonJson } from '../pythonJson.ts';
+import { MAX_DEPTH, parsePythonJson } from '../pythonJson.ts';
 import { Dict, type Value } from '../template/values.ts';
 
-/** Thrown where JSON.parse loses what Python keeps. */
+/** Thrown where JSON.parse loses what Python keeps, or reads what Python refuses. */
 class InexactError extends Error {}
 
 /**
@@ -11,21 +11,21 @@ class InexactError extends Error {}
  */
 export function parseValue(text: string): Value {
   try {
-    return convert(JSON.parse(text));
+    return convert(JSON.parse(text), 0);
   } catch (error) {
     if (!(error instanceof InexactError || error instanceof SyntaxError)) throw error;
     return parsePythonJson(text);
   }
 }
 
-function convert(value: unknown): Value {
+function convert(value: unknown, depth: number): Value {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
-  if (Array.isArray(value)) return value.map(convert);
-  if (typeof value !== 'object') throw new InexactError();
+  if (typeof value !== 'object' || depth === MAX_DEPTH) throw new InexactError();
+  if (Array.isArray(value)) return value.map((item) => convert(item, depth + 1));
   const dict = new Dict();
   for (const key of Object.keys(value)) {
     if (isDigit(key.charCodeAt(0))) throw new InexactError();
-    dict.set(key, convert((value as Record<string, unknown>)[key]));
+    dict.set(key, convert((value as Record<string, unknown>)[key], depth + 1));
   }
   return dict;
 }

@@ -28,6 +28,8 @@ describe('files to import', () => {
     await expect(listDataFiles([join(folder, 'nope.jsonl')])).rejects.toThrow('nope.jsonl');
     mkdirSync(join(folder, 'empty'));
     await expect(listDataFiles([join(folder, 'empty')])).rejects.toThrow('holds no data files');
+    symlinkSync(join(folder, 'loop'), join(folder, 'loop'));
+    await expect(listDataFiles([join(folder, 'loop')])).rejects.toThrow('loop is a loop of symbolic links');
   });
 
   it.skipIf(process.getuid?.() === 0)('that may not be read are named', async () => {

@@ -48,13 +48,29 @@ describe('Parquet', () => {
     expect(await read(path)).toEqual([{ x: { a: new Float(1), b: [2] }, m: { k: new Float(1.5) } }]);
   });
 
+  it('calls columns by their own names, and refuses two of one name', async () => {
+    path = await writeParquet(`SELECT 'x' AS "Prompt", 'ab' AS "prompz", {a: 1} AS s, 'c' AS completion`);
+    const rename = (from: string, to: string) => {
+      writeFileSync(path, readFileSync(path, 'latin1').replaceAll(from, to), 'latin1');
+    };
+    rename('prompz', 'prompt');
+    expect(await read(path)).toEqual([{ Prompt: 'x', prompt: 'ab', s: { a: 1 }, completion: 'c' }]);
+    rename('prompt', 'Prompt');
+    await expect(read(path)).rejects.toThrow("the column 'Prompt' appears twice; rename one");
+  });
+
+  it('takes bytes for text where they are UTF-8, and for an object where they are none', async () => {
+    path = await writeParquet(`SELECT '\\xC3\\xBC'::BLOB AS a, '\\xFF\\xD8'::BLOB AS b`);
+    expect(await read(path)).toEqual([{ a: 'ü', b: { bytes: String.raw`\xFF\xD8` } }]);
+  });
+
   it('cut short is refused, and so is a damaged footer', async () => {
     path = await writeParquet(`SELECT 'a' AS text FROM range(1000)`);
     const bytes = readFileSync(path);
     writeFileSync(path, bytes.subarray(0, bytes.length - 20));
     await expect(read(path)).rejects.toThrow('cut short');
     writeFileSync(path, Buffer.concat([Buffer.from('PAR1'), Buffer.from('PAR1')]));
-    await expect(read(path)).rejects.toThrow('cannot be read');
+    await expect(read(path)).rejects.toThrow(/cannot be read: [^\n]+$/);
   });
 
   it('imports: empty and null lists are named by row, added nulls are pruned and counted', async () => {
