@@ -69,10 +69,10 @@ class ChunkBackward {
     gemm<Real>(n, n, V, plain(d_o, s.values()), transposed<Real>(U, V), dP, C);
     dG.zero(n);
     for (i64 i = 0; i < n; ++i) {
-      Real row = 0;
+      double row = 0;
       for (i64 j = 0; j < i; ++j) {
         const i64 at = i * C + j;
-        const Real h = terms.M[at] * dM[at] + terms.P[at] * dP[at];
+        const double h = double(terms.M[at]) * double(dM[at]) + double(terms.P[at]) * double(dP[at]);
         row += h;
         dG[j] -= h;
       }
@@ -90,7 +90,7 @@ class ChunkBackward {
     for (i64 i = 0; i < n; ++i) {
       Real* row = dq + i * stride;
       for (i64 j = 0; j < K; ++j) row[j] *= scale * terms.e[i];
-      dG[i] += dot(row, c.q + i * s.conv_dim(), K);
+      dG[i] += double(dot(row, c.q + i * s.conv_dim(), K));
     }
     gemm<Real>(n, K, n, plain<Real>(dP, C), plain(c.k, s.conv_dim()), dq, stride, true);
   }
@@ -139,17 +139,17 @@ class ChunkBackward {
   // The rest of (B9) and (B10), then (B11): d_gamma_i = sum of dG_j over j >= i.
   void decay_grad(Real* d_gamma, const ChunkView<Real>& c, const Real* S) {
     const i64 n = c.n;
-    Real last = terms.lambda * dot<Real>(dS, S, K * V);
+    double last = double(terms.lambda) * double(dot<Real>(dS, S, K * V));
     for (i64 i = 0; i < n; ++i) {
-      const Real written = dot<Real>(dKs + i * K, c.k + i * s.conv_dim(), K);
+      const double written = dot<Real>(dKs + i * K, c.k + i * s.conv_dim(), K);
       last += written;
-      dG[i] -= written + terms.e[i] * dot<Real>(dX + i * V, Y + i * V, V);
+      dG[i] -= written + double(terms.e[i]) * double(dot<Real>(dX + i * V, Y + i * V, V));
     }
     for (i64 i = n; i < C; ++i) d_gamma[i] = Real{0};
-    Real sum = last;
+    double sum = last;
     for (i64 i = n; i-- > 0;) {
       sum += dG[i];
-      d_gamma[i] = sum;
+      d_gamma[i] = Real(sum);
     }
   }
 
@@ -169,7 +169,8 @@ class ChunkBackward {
   Buffer<Real> Y, X, U, dU, dX, scaled;  // [n, Vh]; scaled [n, K]
   Buffer<Real> dKs, dXS;                 // [n, K]
   Buffer<Real> dM, dP, kk, N, W;         // [n, 64]
-  Buffer<Real> dG;                       // [n] gradient of the cumulated log decay
+  // [n] gradient of the cumulated log decay. In fp64: (B11) takes away again most of what its sums hold.
+  Buffer<double> dG;
 };
 
 }  // namespace
