@@ -7,6 +7,11 @@ export const commonOptions = {
   help: { type: 'boolean', short: 'h', help: 'this text' },
 } satisfies Options;
 
+/** How this program is called here: in a clone, where npm has started it, through npm alone. */
+export const program = ['start', 'tessera'].includes(process.env.npm_lifecycle_event ?? '')
+  ? 'npm run -s tessera --'
+  : 'tessera';
+
 /** Of all commands, or of those named. */
 export async function overview(names = commandNames()): Promise<string> {
   const rows: [string, string][] = [];
@@ -14,11 +19,11 @@ export async function overview(names = commandNames()): Promise<string> {
   return [
     'Tessera fine-tunes hybrid language models on your own chats.',
     '',
-    'Usage: tessera COMMAND [arguments] [--json] [--home DIR]',
+    `Usage: ${program} COMMAND [arguments] [--json] [--home DIR]`,
     '',
     ...columns(rows),
     '',
-    'tessera COMMAND --help tells more. Exit codes: 0 done, 1 failed, 2 wrong call.',
+    `${program} COMMAND --help tells more. Exit codes: 0 done, 1 failed, 2 wrong call.`,
   ].join('\n');
 }
 
@@ -27,7 +32,7 @@ export function commandHelp(name: string, command: Command): string {
   return [
     command.summary,
     '',
-    `Usage: tessera ${name} ${command.usage}`.trimEnd(),
+    `Usage: ${program} ${name} ${command.usage}`.trimEnd(),
     '',
     ...columns(options.map(([key, option]) => [optionSyntax(key, option), option.help])),
   ].join('\n');

@@ -12,7 +12,7 @@ import {
   type Options,
 } from './command.ts';
 import { commandNames, findCommand, loadCommand } from './commands.ts';
-import { commandHelp, commonOptions, overview } from './help.ts';
+import { commandHelp, commonOptions, overview, program } from './help.ts';
 import { closest } from '../contract/closest.ts';
 import { printable, watchOutput } from './output.ts';
 import { createProgressBar } from './progressBar.ts';
@@ -46,7 +46,10 @@ async function dispatch(args: string[], json: boolean): Promise<number> {
   }
   const [fewest, most] = command.numPositionals;
   if (positionals.length < fewest || positionals.length > most) {
-    throw usage(`usage: tessera ${found.name} ${command.usage}`.trim(), `See tessera ${found.name} --help.`);
+    throw usage(
+      `usage: ${program} ${found.name} ${command.usage}`.trim(),
+      `See ${program} ${found.name} --help.`,
+    );
   }
   return await execute(command, values, positionals, json);
 }
@@ -63,9 +66,9 @@ async function noCommand(args: string[]): Promise<number> {
     process.stdout.write(`${await overview(group.length > 0 ? group : undefined)}\n`);
     return args.length === 0 ? 2 : 0;
   }
-  if (words.length === 0) throw usage('no command is given', 'See tessera --help.');
+  if (words.length === 0) throw usage('no command is given', `See ${program} --help.`);
   const near = closest(words.join(' '), commandNames()) ?? closest(first, commandNames());
-  const hint = near === undefined ? 'See tessera --help.' : `Did you mean '${near}'?`;
+  const hint = near === undefined ? `See ${program} --help.` : `Did you mean '${near}'?`;
   if (group.length === 0) throw usage(`there is no command '${words.join(' ')}'`, hint);
   const others = `There are: ${group.join(', ')}.`;
   if (words.length === 1) throw usage(`'${first}' alone is no command`, others);
@@ -110,7 +113,7 @@ function parse(
         : closest(unknown.slice(2), Object.keys(options));
     throw usage(
       `${found.name}: ${(error as Error).message.split('. To specify')[0] ?? ''}`,
-      near === undefined ? `See tessera ${found.name} --help.` : `Did you mean --${near}?`,
+      near === undefined ? `See ${program} ${found.name} --help.` : `Did you mean --${near}?`,
     );
   }
 }

@@ -44,7 +44,8 @@ function countFetches() {
   const { packages: locked } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
   const fits = (list, name) => !Array.isArray(list) || list.includes(name);
   const total = Object.values(locked).filter(
-    ({ resolved, os, cpu }) => resolved && fits(os, process.platform) && fits(cpu, process.arch),
+    // Only the integrity: an npm that is told so leaves the addresses out.
+    ({ integrity, os, cpu }) => integrity && fits(os, process.platform) && fits(cpu, process.arch),
   ).length;
   let fetched = 0;
   return (line) =>

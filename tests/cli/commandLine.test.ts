@@ -17,9 +17,17 @@ afterEach(() => {
   rmSync(home, { recursive: true, force: true });
 });
 
-function tessera(...args: string[]): Promise<{ code: number; out: string; err: string }> {
+interface Answer {
+  code: number;
+  out: string;
+  err: string;
+}
+const tessera = (...args: string[]) => tesseraIn({}, ...args);
+
+function tesseraIn(env: NodeJS.ProcessEnv, ...args: string[]): Promise<Answer> {
   return new Promise((resolve) => {
-    const child = execFile(process.execPath, ['main/cli/main.ts', ...args], (_error, out, err) => {
+    const options = { env: { ...process.env, ...env } };
+    const child = execFile(process.execPath, ['main/cli/main.ts', ...args], options, (_error, out, err) => {
       resolve({ code: child.exitCode ?? -1, out, err });
     });
   });
@@ -96,6 +104,11 @@ test('the first word of several commands names them', async () => {
   expect(help.code).toBe(0);
   expect(help.out).toContain('data import');
   expect(help.out).not.toContain('runs list');
+});
+
+test('in a clone, where npm starts it, it names itself by what can be typed there', async () => {
+  const { out } = await tesseraIn({ npm_lifecycle_event: 'tessera' }, 'pack', '--help');
+  expect(out).toContain('Usage: npm run -s tessera -- pack');
 });
 
 test('an empty home is refused: it would be the working folder', async () => {

@@ -4,6 +4,7 @@ import { bundled } from '../../core/bundled.ts';
 import { checkRecipe } from '../../core/runs/recipe.ts';
 import { defineCommand } from '../command.ts';
 import { firstRun } from '../firstRun.ts';
+import { program } from '../help.ts';
 
 export const command = defineCommand({
   summary: 'The whole way once: sample chats, packing, preflight, training, comparison, report',
@@ -19,7 +20,7 @@ export const command = defineCommand({
     return { ...result, report };
   },
   text: ({ run, report }) =>
-    `\nrun     ${run.id}\nreport  ${report}\n\nNext: tessera runs list, tessera train RECIPE, tessera --help`,
+    `\nrun     ${run.id}\nreport  ${report}\n\nNext: ${program} runs list, … train RECIPE, … --help`,
 });
 
 function models() {
