@@ -59,6 +59,13 @@ void append(const Arrays& a, const Sequence& s, Cursor* at) {
   at->tokens += length;
 }
 
+// Work that is serial over a sequence starts with the longest, so that none begins when the others end.
+void sort_longest_first(ChunkRange* ranges, i32 count) {
+  std::stable_sort(ranges, ranges + count, [](const ChunkRange& x, const ChunkRange& y) {
+    return x.end - x.begin > y.end - y.begin;
+  });
+}
+
 // The distinct ids in ascending order with the ascending positions that hold each.
 i32 group_by_id(const Arrays& a, i32 T) {
   std::iota(a.unique_pos, a.unique_pos + T, 0);
@@ -140,7 +147,8 @@ Batch BatchLayout::view(void* blob, const BatchShape& shape, bool compacted) con
           .unique_ptr = a.unique_ptr,
           .unique_pos = a.unique_pos,
           .loss_row = compacted ? a.loss_row : nullptr,
-          .loss_label = compacted ? a.loss_label : a.label};
+          .loss_label = compacted ? a.loss_label : a.label,
+          .longest = static_cast<i32>(longest)};
 }
 
 i64 sequences_with_tail(i64 count, i64 used, i64 capacity) {
@@ -165,6 +173,7 @@ BatchShape fill_batch(const BatchLayout& layout, const BatchRules& rules, std::s
       a.cu[at.sequences] = at.tokens;
       a.seq_chunk[at.sequences] = {at.chunks, at.chunks};
     }
+    sort_longest_first(a.seq_chunk, at.sequences);
     for (; at.chunks < layout.chunks(); ++at.chunks) a.chunk[at.chunks] = {0, 0, 0, 0};
   }
   a.cu[at.sequences] = at.tokens;

@@ -218,6 +218,11 @@ TEST(Batch, FillsTheTailUnderFixedShapes) {
   EXPECT_EQ(b.chunk[1].count, 6);
   EXPECT_EQ(b.chunk[1].flags, 2);
   EXPECT_EQ(b.seq_chunk[5].begin, b.seq_chunk[5].end);
+  // The longest first: two of 4,096 positions, the rest of the tail, then the sequences of 70 and 30.
+  for (i32 n = 0; n + 1 < 6; ++n)
+    EXPECT_GE(b.seq_chunk[n].end - b.seq_chunk[n].begin, b.seq_chunk[n + 1].end - b.seq_chunk[n + 1].begin);
+  EXPECT_EQ(b.seq_chunk[3].begin, 0);
+  EXPECT_EQ(b.seq_chunk[3].end, 2);
   for (i32 t = 100; t < 9000; ++t) ASSERT_EQ(b.label[t], kIgnoreLabel);
   EXPECT_EQ(b.loss_row[packed.targets()], -1);
   // Each position stands under its id exactly once, in ascending order.
