@@ -23,6 +23,7 @@ struct BatchShape {
 // Capacities of a run and where each array stands in the one blob that a micro-batch is uploaded as.
 struct BatchLayout {
   i64 tokens = 0, sequences = 0;
+  i64 longest = 0;  // positions of the run's longest sequence; 0: not known
   i64 chunks() const { return tokens / kChunk + sequences; }
   size_t bytes() const;
   Batch view(void* blob, const BatchShape& shape, bool compacted) const;

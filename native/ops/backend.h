@@ -93,7 +93,7 @@ struct Batch {
   const i32* seq_end;  // [T] exclusive end of the token's sequence
   const i32* cu;       // [num_seq + 1]
   const Chunk* chunk;  // [NC]
-  const ChunkRange* seq_chunk;  // [num_seq]
+  const ChunkRange* seq_chunk;  // [num_seq], of any order; the longest first is fastest
   // Embedding backward in a fixed order: the distinct ids, and for each the increasing positions that hold
   // it.
   i32 num_unique_cap;
@@ -103,6 +103,7 @@ struct Batch {
   // Loss-token compaction: row i of the head is position loss_row[i]; -1 in unused rows. Null: no compaction.
   const i32* loss_row;    // [num_loss]
   const i32* loss_label;  // [num_loss] labels of those rows
+  i32 longest = 0;        // tokens; no sequence of the run has more. 0: not known
 };
 
 // Scalars of one optimizer step, in the backend's memory (graphs replay with new values in place).

@@ -176,7 +176,10 @@ BatchLayout capacity(const Bins& bins, const BenchOptions& o, bool fixed) {
   BatchLayout layout{(o.budget + kChunk - 1) / kChunk * kChunk, 0};
   for (const auto& bin : bins) {
     i64 used = 0;
-    for (const Piece& p : bin) used += p.positions;
+    for (const Piece& p : bin) {
+      used += p.positions;
+      layout.longest = std::max(layout.longest, p.positions);
+    }
     const auto count = static_cast<i64>(bin.size());
     layout.sequences =
         std::max(layout.sequences, fixed ? sequences_with_tail(count, used, layout.tokens) : count);

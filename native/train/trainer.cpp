@@ -111,7 +111,10 @@ BatchLayout Trainer::capacity() const {
   BatchLayout layout;
   const Plan* plans[] = {&plan_, eval_plan_ ? &*eval_plan_ : nullptr};
   for (const Plan* plan : plans)
-    if (plan) layout.tokens = std::max(layout.tokens, plan->max_positions());
+    if (plan) {
+      layout.tokens = std::max(layout.tokens, plan->max_positions());
+      layout.longest = std::max(layout.longest, plan->max_sequence_length());
+    }
   if (backend_->fixed_shapes())
     layout.tokens = (std::max(layout.tokens, recipe_.budget) + kChunk - 1) / kChunk * kChunk;
   for (const Plan* plan : plans)

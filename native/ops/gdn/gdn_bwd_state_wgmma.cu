@@ -63,9 +63,13 @@ __device__ __forceinline__ void scale_left(Frag (&out)[4], const Frag (&x)[4], c
 }
 
 // The chain of 64 value columns.
-__device__ __forceinline__ void run_chain(const Walk<true>& walk, int half, const Gradients& out) {
-  const int q4 = walk.lane % 4, value0 = 16 * walk.warp;
-  float ds[16][4] = {};
+template <Part kPart>
+__device__ __forceinline__ void run_chain(const Walk<true>& walk, const Work& work, int half,
+                                          const Gradients& out) {
+  constexpr bool kOutputs = kPart == Part::whole, kQueries = kPart != Part::transition;
+  const int q4 = walk.lane % 4, value0 = 16 * walk.warp, value = half * kHalf + value0 + walk.lane / 4;
+  float ds[16][4];
+  start_state<kPart>(ds, {out.dq, walk.args.values, work.from, walk.head}, work.from >= 0, value, q4);
   Chunk next = walk.length() > 0 ? walk.args.chunk[walk.index(0)] : Chunk{};
   for (int step = 0, stage = 0; step < walk.length(); ++step, stage = stage == 2 ? 0 : stage + 1) {
     const Chunk chunk = next;
@@ -85,25 +89,29 @@ __device__ __forceinline__ void run_chain(const Walk<true>& walk, int half, cons
     wgmma_fence(du);
     wgmma_begin();
     times_rows(du, left, base + Pipe::kK);
-    walk.store_state(out.ds, step, half, left);
+    if (kOutputs) walk.store_state(out.ds, step, half, left);
     Frag d_o[4], scaled[4];
+    if constexpr (kQueries) {
 #pragma unroll
-    for (int ks = 0; ks < 4; ++ks) d_o[ks] = values.a_trans(value0, 16 * ks);
-    scale_left(scaled, d_o, walk.e(stage), nullptr, kQueryScale, q4);
+      for (int ks = 0; ks < 4; ++ks) d_o[ks] = values.a_trans(value0, 16 * ks);
+      scale_left(scaled, d_o, walk.e(stage), nullptr, kQueryScale, q4);
+    }
     wgmma_wait<0>();
     wgmma_fence(du);
     scale_tokens(du, walk.r(stage), 1.0f, q4);
-    wgmma_fence(du);
-    wgmma_fence(ds);
-    wgmma_begin();
+    if constexpr (kQueries) {
+      wgmma_fence(du);
+      wgmma_fence(ds);
+      wgmma_begin();
 #pragma unroll
-    for (int ks = 0; ks < kChunk / 16; ++ks)
-      wgmma_registers_64<Major::mn>(du, d_o[ks], mn_major<kChunk>(base + Pipe::kP, ks), true);
-    wgmma_commit();
-    add_to_state(ds, scaled, base + Pipe::kQ);
-    wgmma_commit();
-    wgmma_wait<1>();
-    wgmma_fence(du);
+      for (int ks = 0; ks < kChunk / 16; ++ks)
+        wgmma_registers_64<Major::mn>(du, d_o[ks], mn_major<kChunk>(base + Pipe::kP, ks), true);
+      wgmma_commit();
+      add_to_state(ds, scaled, base + Pipe::kQ);
+      wgmma_commit();
+      wgmma_wait<1>();
+      wgmma_fence(du);
+    }
 
     Frag db_left[4];
     {
@@ -128,28 +136,42 @@ __device__ __forceinline__ void run_chain(const Walk<true>& walk, int half, cons
       add_to_state(ds, scaled, base + Pipe::kK);
       wgmma_commit();
     }
-    store_db(walk, values, half, walk.beta(stage), out, chunk, db_left);
+    if (kOutputs) store_db(walk, values, half, walk.beta(stage), out, chunk, db_left);
     wgmma_wait<0>();
     wgmma_fence(ds);
-    walk.leave(step, stage);
   }
-  if (walk.thread == 0) bulk_wait_stores();
+  if (kOutputs && walk.thread == 0) bulk_wait_stores();
+  if (work.to >= 0) end_state<kPart>(ds, {out.dq, walk.args.values, work.to, walk.head}, value, q4);
+}
+
+// A block's three warpgroups at one part of the work.
+template <Part kPart>
+__device__ __forceinline__ void run_part(Walk<true>& walk, const Work& work, const Gradients& out,
+                                         const bf16* d_o) {
+  if (threadIdx.x < Pipe::kGroup) {
+    fewer_registers<kPrepareRegisters>();
+    walk.prepare<kPart>(d_o + static_cast<size_t>(walk.head) * kHead, walk.args.values);
+  } else {
+    more_registers<kChainRegisters>();
+    run_chain<kPart>(walk, work, threadIdx.x / Pipe::kGroup - 1, out);
+  }
 }
 
 #endif
 
 __global__ void __launch_bounds__(Pipe::kThreads, 1)
-    gdn_bwd_state_wgmma_kernel(Args args, Gradients out, const bf16* d_o) {
+    gdn_bwd_state_wgmma_kernel(Args args, Gradients out, const bf16* d_o, int num_seq, bool resumed) {
 #ifdef TESSERA_WGMMA
   extern __shared__ __align__(1024) unsigned char shared[];
-  Walk<true> walk(args, shared, args.seq_chunk[blockIdx.y]);
-  if (threadIdx.x < Pipe::kGroup) {
-    fewer_registers<kPrepareRegisters>();
-    walk.prepare<false>(d_o + static_cast<size_t>(walk.head) * kHead, args.values);
-  } else {
-    more_registers<kChainRegisters>();
-    run_chain(walk, threadIdx.x / Pipe::kGroup - 1, out);
-  }
+  const Work work = find_work<true>(args, num_seq, resumed);
+  if (work.range.begin == work.range.end) return;
+  Walk<true> walk(args, shared, work.range);
+  if (work.part == Part::whole)
+    run_part<Part::whole>(walk, work, out, d_o);
+  else if (work.part == Part::local)
+    run_part<Part::local>(walk, work, out, d_o);
+  else
+    run_part<Part::transition>(walk, work, out, d_o);
 #else
   __trap();  // this build has no code for sm_90a: gdn_cuda_tier() must not have chosen this
 #endif
@@ -162,9 +184,15 @@ void run_bwd_state_wgmma(const Args& args, const Gradients& out, const bf16* d_o
   check_cuda(cudaFuncSetAttribute(gdn_bwd_state_wgmma_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   Pipe::kSharedBytes),
              "gdn_bwd_state_wgmma");
-  gdn_bwd_state_wgmma_kernel<<<dim3(args.value_heads, num_seq), Pipe::kThreads, Pipe::kSharedBytes, stream>>>(
-      args, out, d_o);
-  check_launch("gdn_bwd_state_wgmma");
+  const auto launch = [&](int blocks, bool resumed) {
+    gdn_bwd_state_wgmma_kernel<<<dim3(args.value_heads, blocks), Pipe::kThreads, Pipe::kSharedBytes,
+                                 stream>>>(args, out, d_o, num_seq, resumed);
+    check_launch("gdn_bwd_state_wgmma");
+  };
+  if (!args.long_examples) return launch(num_seq, false);
+  launch(num_seq + 2 * segment_windows(args), false);
+  run_segment_scan(args, out.dq, true, stream);
+  launch(segment_windows(args), true);
 }
 
 }  // namespace tessera::gdn

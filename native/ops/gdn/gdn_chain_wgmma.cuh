@@ -1,14 +1,15 @@
 // What the two serial kernels of the gated delta rule share on Hopper (gdn_fwd_wgmma.cu,
 // gdn_bwd_state_wgmma.cu).
 //
-// A block of three warpgroups owns a head and walks the chunks of a sequence. Warpgroup 0 prepares: it loads
+// A block of three warpgroups owns a head and walks the chunks of a sequence, or of a segment of a long one
+// (gdn_segments.cuh). Warpgroup 0 prepares: it loads
 // tiles up to two chunks ahead and makes P and A from them. Warpgroups 1 and 2 run the chain for 64 value
 // columns each, transposed as in gdn_chain.cuh: a warp keeps [16 values, 128 key dims] of the state as
 // accumulators, left operands come from registers, right ones are tiles in shared memory. So a chunk's serial
 // path holds only what needs the state. Stages go round between the two sides through named barriers.
 #pragma once
 
-#include "ops/gdn/gdn_device.cuh"
+#include "ops/gdn/gdn_segments.cuh"
 #include "ops/wgmma.cuh"
 
 namespace tessera::gdn {
@@ -30,13 +31,7 @@ struct Pipe {
   static constexpr int kSharedBytes = kImages + 2 * kStateHalfBytes;
   static_assert(kSharedBytes <= 227 * 1024);
 
-  enum Barrier {
-    kFull = 1,
-    kEmpty = kFull + kStages,
-    kPrepared = kEmpty + kStages,
-    kImage,
-    kTurn = kImage + 2
-  };
+  enum Barrier { kFull = 1, kPrepared = kFull + kStages, kImage, kTurn = kImage + 2, kStarted = kTurn + 2 };
 };
 
 #ifdef TESSERA_WGMMA
@@ -73,42 +68,46 @@ struct Walk {
     return {stage(s) + Pipe::kValues + half * kHalfTileBytes, lane};
   }
 
-  // Warpgroup 0: everything a chunk needs but the state. rows: [T, ..] with `stride`, at this head's columns;
-  // kScaled: the columns of A times beta.
-  template <bool kScaled>
+  // Warpgroup 0: everything a chunk needs but the state. rows: [T, ..] with `stride`, at this head's columns.
+  template <Part kPart>
   __device__ void prepare(const bf16* rows, size_t stride) {
-    load(0, rows, stride);
-    load(1, rows, stride);
+    // A state on its own way through a segment needs neither queries nor, from the identity, values.
+    constexpr bool kQueries = kReverse ? kPart != Part::transition : kPart == Part::whole;
+    constexpr bool kValues = kPart != Part::transition;
+    load<kQueries, kValues>(0, rows, stride);
+    load<kQueries, kValues>(1, rows, stride);
     for (int step = 0, s = 0; step < length(); ++step, s = s == Pipe::kStages - 1 ? 0 : s + 1) {
       copy_async_wait<1>();
       fence_shared_for_wgmma();
       named_barrier(Pipe::kPrepared, Pipe::kGroup);
-      float scores[8][4];
-      wgmma_fence(scores);
-      wgmma_begin();
+      if constexpr (kQueries) {
+        float scores[8][4];
+        wgmma_fence(scores);
+        wgmma_begin();
 #pragma unroll
-      for (int ks = 0; ks < kHead / 16; ++ks)
-        wgmma_shared_64(scores, k_major<kChunk>(stage(s) + Pipe::kQ, ks),
-                        k_major<kChunk>(stage(s) + Pipe::kK, ks), ks > 0);
-      wgmma_commit();
-      make_a<kScaled>(s);
-      wgmma_wait<0>();
-      wgmma_fence(scores);
-      make_p(s, scores);
+        for (int ks = 0; ks < kHead / 16; ++ks)
+          wgmma_shared_64(scores, k_major<kChunk>(stage(s) + Pipe::kQ, ks),
+                          k_major<kChunk>(stage(s) + Pipe::kK, ks), ks > 0);
+        wgmma_commit();
+        make_a(s);
+        wgmma_wait<0>();
+        wgmma_fence(scores);
+        make_p(s, scores);
+      } else {
+        make_a(s);
+      }
       fence_shared_for_wgmma();
-      named_arrive(Pipe::kFull + s, Pipe::kThreads);
-      // The stage after next is that of the chunk before.
-      const int previous = s == 0 ? Pipe::kStages - 1 : s - 1;
-      if (step > 0 && step + 2 < length()) named_barrier(Pipe::kEmpty + previous, Pipe::kThreads);
-      load(step + 2, rows, stride);
+      // Whoever comes for this chunk has left the one before, whose stage is that of the chunk after next.
+      if (step > 0 && step + 2 < length())
+        named_barrier(Pipe::kFull + s, Pipe::kThreads);
+      else
+        named_arrive(Pipe::kFull + s, Pipe::kThreads);
+      load<kQueries, kValues>(step + 2, rows, stride);
     }
   }
 
-  // Warpgroups 1 and 2: before a chunk's tiles are used, after their last use.
+  // Warpgroups 1 and 2: before a chunk's tiles are used, and after their last use of the chunk before.
   __device__ void wait_full(int s) const { named_barrier(Pipe::kFull + s, Pipe::kThreads); }
-  __device__ void leave(int step, int s) const {
-    if (step + Pipe::kStages < length()) named_arrive(Pipe::kEmpty + s, Pipe::kThreads);
-  }
 
   // Starts writing the state that enters (leaves, in reverse) a step's chunk, given as this warp's left
   // operands: [2 halves of the values][128 key dims][64 values] as in the tiles of gdn_bwd_chunk_wgmma.cu.
@@ -145,6 +144,7 @@ struct Walk {
 
  private:
   // Starts the copies of a step's tiles; commits even where there is nothing left to load.
+  template <bool kQueries, bool kValues>
   __device__ void load(int step, const bf16* rows, size_t stride) {
     thread = opaque(thread);  // addresses are computed anew rather than kept in registers
     if (step < length()) {
@@ -153,10 +153,12 @@ struct Walk {
       const u32 to = stage(s);
       load_panels<kChunk, kHead, Pipe::kGroup>(to + Pipe::kK, args.k_row(chunk.begin, key_head),
                                                args.conv_dim, chunk.count, thread);
-      load_panels<kChunk, kHead, Pipe::kGroup>(to + Pipe::kQ, args.q_row(chunk.begin, key_head),
-                                               args.conv_dim, chunk.count, thread);
-      load_panels<kChunk, kHead, Pipe::kGroup>(to + Pipe::kValues, rows + chunk.begin * stride, stride,
-                                               chunk.count, thread);
+      if (kQueries)
+        load_panels<kChunk, kHead, Pipe::kGroup>(to + Pipe::kQ, args.q_row(chunk.begin, key_head),
+                                                 args.conv_dim, chunk.count, thread);
+      if (kValues)
+        load_panels<kChunk, kHead, Pipe::kGroup>(to + Pipe::kValues, rows + chunk.begin * stride, stride,
+                                                 chunk.count, thread);
       const size_t slot = args.slot(at, head);
       load_tile<kChunk, Pipe::kGroup>(a(s), args.ar + slot * kChunk * kChunk, kChunk, kChunk, thread);
       if (thread < 32) {
@@ -167,9 +169,9 @@ struct Walk {
     copy_async_commit();
   }
 
-  // A = D o Ar in place of Ar, with its columns times beta where kScaled; also the token vectors.
-  template <bool kScaled>
+  // A = D o Ar in place of Ar, forward with its columns times beta; also the token vectors.
   __device__ void make_a(int s) const {
+    constexpr bool kScaled = !kReverse;
     const float* gates = g(s);
     if (thread < kChunk) {
       e(s)[thread] = fast_exp(gates[thread]);
@@ -228,6 +230,38 @@ struct Walk {
     }
   }
 };
+
+// The state (its gradient, in reverse) that a part of the work starts from, as a warp's rows of it: that in
+// `slots` where `resumed`, zero, or the identity.
+template <Part kPart>
+__device__ __forceinline__ void start_state(float (&s)[16][4], const Slots& slots, bool resumed, int value,
+                                            int q4) {
+#pragma unroll
+  for (int n = 0; n < 16; ++n) {
+#pragma unroll
+    for (int side = 0; side < 2; ++side) {
+      const int row = value + 8 * side, key_dim = 8 * n + 2 * q4;
+      float2 x = make_float2(0.0f, 0.0f);
+      if (kPart == Part::transition) x = make_float2(row == key_dim, row == key_dim + 1);
+      if (kPart == Part::whole && resumed)
+        x = *reinterpret_cast<const float2*>(slots.at(kEdge, row, key_dim));
+      s[n][2 * side] = x.x;
+      s[n][2 * side + 1] = x.y;
+    }
+  }
+}
+
+// Leaves what a part ends with in its slot.
+template <Part kPart>
+__device__ __forceinline__ void end_state(const float (&s)[16][4], const Slots& slots, int value, int q4) {
+  constexpr Slot kSlot = kPart == Part::whole ? kEdge : kPart == Part::local ? kLocal : kTransition;
+#pragma unroll
+  for (int n = 0; n < 16; ++n)
+#pragma unroll
+    for (int side = 0; side < 2; ++side)
+      *reinterpret_cast<float2*>(slots.at(kSlot, value + 8 * side, 8 * n + 2 * q4)) =
+          make_float2(s[n][2 * side], s[n][2 * side + 1]);
+}
 
 // A warp's [16 values, 128 key dims] as left operands of products over the key dims.
 __device__ __forceinline__ void pack_state(Frag (&left)[8], const float (&s)[16][4]) {

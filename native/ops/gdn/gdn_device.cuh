@@ -24,6 +24,12 @@ struct BasicArgs {
   const Real* ar;
   const Chunk* chunk;
   const ChunkRange* seq_chunk;
+  const i32* cu;
+  int num_chunk;
+  // Chunks. Examples of more than `longest_whole` are worked on in segments (gdn_segments.cuh) by the Hopper
+  // kernels, those of `segment` chunks; `long_examples`: the run may have some.
+  int longest_whole, segment;
+  bool long_examples;
   int key_heads, value_heads, group;
   int key_dim, value_dim;  // of the reference kernels; 128 in the portable ones
   size_t conv_dim, values;

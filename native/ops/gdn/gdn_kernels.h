@@ -5,6 +5,14 @@
 
 namespace tessera::gdn {
 
+// How examples are divided, in chunks: a law of the model's shape, so that an example's bits are its own.
+// With more heads an example of 8,192 tokens keeps the multiprocessors as busy whole (native/bench).
+struct SegmentRule {
+  int longest_whole, segment;
+};
+inline constexpr int kNeverLong = 1 << 24;
+inline SegmentRule segment_rule(int value_heads) { return {value_heads <= 16 ? 64 : kNeverLong, 16}; }
+
 // What every kernel of a call reads; `ar` may be null where there is none.
 template <typename Real>
 BasicArgs<Real> make_args(const Act* qkv, const float* g, const float* beta, const Act* ar,
@@ -16,6 +24,13 @@ BasicArgs<Real> make_args(const Act* qkv, const float* g, const float* beta, con
   args.ar = static_cast<const Real*>(ar);
   args.chunk = batch.chunk;
   args.seq_chunk = batch.seq_chunk;
+  args.cu = batch.cu;
+  args.num_chunk = batch.num_chunk;
+  const SegmentRule rule = segment_rule(shape.value_heads);
+  const i64 longest = batch.longest > 0 ? batch.longest : batch.T;
+  args.long_examples = longest > i64{kChunk} * rule.longest_whole;
+  args.longest_whole = args.long_examples ? rule.longest_whole : kNeverLong;
+  args.segment = rule.segment;
   args.key_heads = shape.key_heads;
   args.value_heads = shape.value_heads;
   args.group = shape.group();
@@ -48,10 +63,16 @@ void run_bwd_chunk(const Args& args, const Gradients& out, const bf16* d_o, cons
 
 // Hopper tier (sm_90a), K = V = 128.
 void run_fwd_wgmma(const Args& args, bf16* o, bf16* state, int num_seq, cudaStream_t stream);
+// Leaves states at segments' edges in rows of out.dq, which run_bwd_chunk_wgmma then overwrites.
 void run_bwd_state_wgmma(const Args& args, const Gradients& out, const bf16* d_o, int num_seq,
                          cudaStream_t stream);
 void run_bwd_chunk_wgmma(const Args& args, const Gradients& out, const bf16* d_o, const bf16* state,
                          int num_chunk, cudaStream_t stream);
+
+// The states at the edges of long examples' segments, from what the first launch of either of the above left
+// in `rows` (gdn_segments.cuh).
+void run_segment_scan(const Args& args, bf16* rows, bool reverse, cudaStream_t stream);
+inline int segment_windows(const Args& args) { return (args.num_chunk + args.segment - 1) / args.segment; }
 
 // Reference tier, any K and V up to 128; Real: bf16 or float.
 template <typename Real>

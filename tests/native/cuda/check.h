@@ -131,6 +131,7 @@ class PackedBatch {
     b.cu = cu_.device();
     b.chunk = chunk_.device();
     b.seq_chunk = seq_chunk_.device();
+    b.longest = *std::max_element(lengths_.begin(), lengths_.end());
     return b;
   }
   int tokens() const { return total_; }

@@ -3,7 +3,8 @@
 //   tiers
 //   gdn_check --bench  the same, then times
 //   gdn_check --times  the times of the hopper tier alone, for a profiler
-//   gdn_check --quick | --quick-hopper  one small problem of that tier, for compute-sanitizer
+//   gdn_check --quick | --quick-hopper | --quick-long  one small problem of that tier, for compute-sanitizer;
+//   the last an example of hopper's segments
 // Exit code 0 only where every check passed.
 #include "gdn_times.h"
 
@@ -111,8 +112,9 @@ std::vector<std::uint32_t> bits_of(const Problem& p, int seq) {
   return bits;
 }
 
-void check_packing(Report& report, KernelTier tier, const GdnShape& shape) {
-  const std::vector<int> lengths = {65, 0, 129, 1, 64, 200, 3};
+// victims: sequences whose values and gradients are changed.
+void check_packing(Report& report, KernelTier tier, const GdnShape& shape, const std::vector<int>& lengths,
+                   const std::vector<int>& victims) {
   Problem packed(lengths, shape, Regime::normal, 11);
   packed.run(tier);
   std::vector<std::vector<std::uint32_t>> first;
@@ -141,7 +143,7 @@ void check_packing(Report& report, KernelTier tier, const GdnShape& shape) {
   }
 
   Random random(5);
-  for (const int victim : {2, 5}) {
+  for (const int victim : victims) {
     for (int t = packed.batch.begin(victim); t < packed.batch.begin(victim) + lengths[victim]; ++t) {
       for (i64 i = 2 * shape.keys(); i < shape.conv_dim(); ++i)
         packed.qkv.host[t * shape.conv_dim() + i] = to_bf16(static_cast<float>(random.normal()));
@@ -154,7 +156,7 @@ void check_packing(Report& report, KernelTier tier, const GdnShape& shape) {
   bool isolated = true, changed = true;
   for (int seq = 0; seq < packed.batch.num_sequences(); ++seq) {
     const bool equal = bits_of(packed, seq) == first[seq];
-    if (seq == 2 || seq == 5)
+    if (std::find(victims.begin(), victims.end(), seq) != victims.end())
       changed = changed && !equal;
     else
       isolated = isolated && equal;
@@ -173,13 +175,34 @@ void check_refusal(Report& report) {
   report.line(code == "unsupported_head_size", "portable tier refuses heads of 64", code);
 }
 
-int run_quick(KernelTier tier) {
+int run_quick(KernelTier tier, const std::vector<int>& lengths, int value_heads) {
   Report report;
-  // Of five chunks: a Hopper block goes round its three stages more than once.
-  Problem p({1, 65, 0, 130, 300}, GdnShape{1, 3, 128, 128, 4}, Regime::normal, 21);
+  Problem p(lengths, GdnShape{1, value_heads, 128, 128, 4}, Regime::normal, 21);
   p.run(tier);
-  compare(report, p, "heads 1/3", 1.5e-2, 1.5e-2);
+  compare(report, p, "heads 1/" + std::to_string(value_heads), 1.5e-2, 1.5e-2);
   return report.finish("gdn_check --quick");
+}
+
+// Examples longer than 4,096 tokens, which the Hopper kernels divide into segments of 16 chunks: lengths
+// around the limit and around a segment's and a chunk's edge; a state that lives through all segments and one
+// that is gone after a token.
+void check_long(Report& report, KernelTier tier) {
+  const std::string name = std::string(name_of(tier)) + " long ";
+  {
+    Problem p({4097, 63, 4096, 5121, 7200}, GdnShape{1, 3, 128, 128, 4}, Regime::normal, 31);
+    p.run(tier);
+    compare(report, p, name + "1/3", 1.5e-2, 1.5e-2);
+  }
+  for (const Regime regime : {Regime::slow, Regime::fast, Regime::beta_one, Regime::same_keys}) {
+    Problem p({130, 5120, 4161}, GdnShape{1, 2, 128, 128, 4}, regime, 7);
+    p.run(tier);
+    const bool hard = regime == Regime::same_keys;
+    compare(report, p, name + name_of(regime), hard ? 5e-2 : 1.5e-2,
+            hard                     ? 2e-1
+            : regime == Regime::fast ? 5e-2
+                                     : 1.5e-2);
+  }
+  check_packing(report, tier, GdnShape{2, 4, 128, 128, 4}, {4097, 65, 5200, 300, 6144}, {1, 2});
 }
 
 // Everything a fast tier has to pass.
@@ -203,7 +226,7 @@ void check_fast(Report& report, KernelTier tier) {
             : regime == Regime::fast ? 5e-2
                                      : 1.5e-2);
   }
-  check_packing(report, tier, GdnShape{2, 6, 128, 128, 4});
+  check_packing(report, tier, GdnShape{2, 6, 128, 128, 4}, {65, 0, 129, 1, 64, 200, 3}, {2, 5});
 }
 
 int run(bool with_bench) {
@@ -211,6 +234,7 @@ int run(bool with_bench) {
   int major = 0;
   require(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "device");
   if (major == 9) check_fast(report, KernelTier::hopper);
+  if (major == 9) check_long(report, KernelTier::hopper);
   check_fast(report, KernelTier::portable);
   check_refusal(report);
   {
@@ -231,8 +255,11 @@ int run(bool with_bench) {
 
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
-  if (mode == "--quick") return tessera::check::run_quick(tessera::KernelTier::portable);
-  if (mode == "--quick-hopper") return tessera::check::run_quick(tessera::KernelTier::hopper);
+  // Of five chunks: a Hopper block goes round its three stages more than once.
+  const std::vector<int> small = {1, 65, 0, 130, 300};
+  if (mode == "--quick") return tessera::check::run_quick(tessera::KernelTier::portable, small, 3);
+  if (mode == "--quick-hopper") return tessera::check::run_quick(tessera::KernelTier::hopper, small, 3);
+  if (mode == "--quick-long") return tessera::check::run_quick(tessera::KernelTier::hopper, {4097}, 1);
   if (mode == "--times") return tessera::check::bench(tessera::KernelTier::hopper), 0;
   return tessera::check::run(mode == "--bench");
 }

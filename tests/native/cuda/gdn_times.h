@@ -60,20 +60,9 @@ inline void bench(KernelTier tier) {
          {std::pair{"8x1024", even}, std::pair{"1x8192", one}, std::pair{"chat 12", chat}}) {
       Problem p(lengths, GdnShape{hk, hv, 128, 128, 4}, Regime::normal, 3);
       p.run(tier);
-      gdn::Args args{};
       const Batch b = p.batch.view();
-      args.qkv = reinterpret_cast<const bf16*>(p.qkv.device());
-      args.g = p.g.device();
-      args.beta = p.beta.device();
-      args.ar = reinterpret_cast<const bf16*>(p.ar.device());
-      args.chunk = b.chunk;
-      args.seq_chunk = b.seq_chunk;
-      args.key_heads = hk;
-      args.value_heads = hv;
-      args.group = hv / hk;
-      args.key_dim = args.value_dim = 128;
-      args.conv_dim = p.shape.conv_dim();
-      args.values = p.shape.values();
+      const gdn::Args args =
+          gdn::make_args<bf16>(p.qkv.device(), p.g.device(), p.beta.device(), p.ar.device(), b, p.shape);
       const gdn::Gradients out{reinterpret_cast<bf16*>(p.dq.device()),
                                reinterpret_cast<bf16*>(p.dk.device()),
                                reinterpret_cast<bf16*>(p.dv.device()),

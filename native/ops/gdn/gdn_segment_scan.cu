@@ -1,0 +1,63 @@
+// Long examples' states at the edges of their segments: S <- Phi S + S_local from segment to segment, in
+// fp32. gdn_segments.cuh tells what stands where.
+#include "ops/gdn/gdn_kernels.h"
+#include "ops/gdn/gdn_segments.cuh"
+
+namespace tessera::gdn {
+namespace {
+
+constexpr int kRows = 8;  // values of a block; a thread has a key dim of each
+
+// One block per (value head, rows of values, window of chunks): that of an example's second segment walks it.
+template <bool kReverse>
+__global__ void __launch_bounds__(kHead) gdn_segment_scan_kernel(Args args, bf16* rows) {
+  const LongExample example = find_segment(args, blockIdx.z);
+  const int last = example.segments - 1;
+  if (example.index != 1 || last < 2) return;
+  const int head = blockIdx.x, row0 = kRows * blockIdx.y, key_dim = threadIdx.x;
+  const auto slots = [&](int i) {
+    return Slots(rows, args.values, example.segment_token(i, args.segment), head);
+  };
+  __shared__ __align__(16) float state[kRows][kHead];
+  float x[kRows];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) x[r] = *slots(kReverse ? last : 1).at(kEdge, row0 + r, key_dim);
+  for (int step = 1; step < last; ++step) {
+    const int i = kReverse ? last - step : step;
+    const Slots here = slots(i);
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      state[r][key_dim] = x[r];
+      x[r] = *here.at(kLocal, row0 + r, key_dim);
+    }
+    __syncthreads();
+#pragma unroll 8
+    for (int m = 0; m < kHead; m += 4) {
+      float phi[4];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) phi[k] = *here.at(kTransition, m + k, key_dim);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const float4 s = *reinterpret_cast<const float4*>(&state[r][m]);
+        x[r] += s.x * phi[0];
+        x[r] += s.y * phi[1];
+        x[r] += s.z * phi[2];
+        x[r] += s.w * phi[3];
+      }
+    }
+    const Slots next = kReverse ? here : slots(i + 1);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) *next.at(kEdge, row0 + r, key_dim) = x[r];
+  }
+}
+
+}  // namespace
+
+void run_segment_scan(const Args& args, bf16* rows, bool reverse, cudaStream_t stream) {
+  const auto kernel = reverse ? gdn_segment_scan_kernel<true> : gdn_segment_scan_kernel<false>;
+  kernel<<<dim3(args.value_heads, kHead / kRows, segment_windows(args)), kHead, 0, stream>>>(args, rows);
+  check_launch("gdn_segment_scan");
+}
+
+}  // namespace tessera::gdn
