@@ -5,13 +5,18 @@
 
 namespace tessera::gdn {
 
-// How examples are divided, in chunks: a law of the model's shape, so that an example's bits are its own.
-// With more heads an example of 8,192 tokens keeps the multiprocessors as busy whole (native/bench).
+// How examples are divided, in chunks: a law of the model's heads, so that an example's bits are its own.
+// Where the heads of one example of 8,192 tokens leave most multiprocessors idle it pays early, with many
+// heads never (native/bench/gdn_attention.md).
 struct SegmentRule {
   int longest_whole, segment;
 };
 inline constexpr int kNeverLong = 1 << 24;
-inline SegmentRule segment_rule(int value_heads) { return {value_heads <= 16 ? 64 : kNeverLong, 16}; }
+inline SegmentRule segment_rule(int value_heads) {
+  if (value_heads <= 16) return {48, 16};
+  if (value_heads <= 32) return {96, 24};
+  return {kNeverLong, 16};
+}
 
 // What every kernel of a call reads; `ar` may be null where there is none.
 template <typename Real>

@@ -25,6 +25,9 @@ __global__ void __launch_bounds__(kHead) gdn_segment_scan_kernel(Args args, bf16
   for (int step = 1; step < last; ++step) {
     const int i = kReverse ? last - step : step;
     const Slots here = slots(i);
+    float phi[kHead];  // all on their way at once
+#pragma unroll
+    for (int m = 0; m < kHead; ++m) phi[m] = *here.at(kTransition, m, key_dim);
     __syncthreads();
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -32,18 +35,15 @@ __global__ void __launch_bounds__(kHead) gdn_segment_scan_kernel(Args args, bf16
       x[r] = *here.at(kLocal, row0 + r, key_dim);
     }
     __syncthreads();
-#pragma unroll 8
-    for (int m = 0; m < kHead; m += 4) {
-      float phi[4];
 #pragma unroll
-      for (int k = 0; k < 4; ++k) phi[k] = *here.at(kTransition, m + k, key_dim);
+    for (int m = 0; m < kHead; m += 4) {
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
         const float4 s = *reinterpret_cast<const float4*>(&state[r][m]);
-        x[r] += s.x * phi[0];
-        x[r] += s.y * phi[1];
-        x[r] += s.z * phi[2];
-        x[r] += s.w * phi[3];
+        x[r] += s.x * phi[m];
+        x[r] += s.y * phi[m + 1];
+        x[r] += s.z * phi[m + 2];
+        x[r] += s.w * phi[m + 3];
       }
     }
     const Slots next = kReverse ? here : slots(i + 1);

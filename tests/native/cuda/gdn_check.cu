@@ -183,15 +183,18 @@ int run_quick(KernelTier tier, const std::vector<int>& lengths, int value_heads)
   return report.finish("gdn_check --quick");
 }
 
-// Examples longer than 4,096 tokens, which the Hopper kernels divide into segments of 16 chunks: lengths
-// around the limit and around a segment's and a chunk's edge; a state that lives through all segments and one
-// that is gone after a token.
+// Examples that the Hopper kernels divide into segments: of more than 48 chunks, or 96 with 17 to 32 heads.
+// Lengths around the limit and around a segment's and a chunk's edge; a state that lives through all segments
+// and one that is gone after a token.
 void check_long(Report& report, KernelTier tier) {
   const std::string name = std::string(name_of(tier)) + " long ";
   {
-    Problem p({4097, 63, 4096, 5121, 7200}, GdnShape{1, 3, 128, 128, 4}, Regime::normal, 31);
+    Problem p({3073, 63, 3072, 4096, 5121, 7200}, GdnShape{1, 3, 128, 128, 4}, Regime::normal, 31);
     p.run(tier);
     compare(report, p, name + "1/3", 1.5e-2, 1.5e-2);
+    Problem wide({6145, 200}, GdnShape{1, 17, 128, 128, 4}, Regime::normal, 32);
+    wide.run(tier);
+    compare(report, wide, name + "1/17", 1.5e-2, 1.5e-2);
   }
   for (const Regime regime : {Regime::slow, Regime::fast, Regime::beta_one, Regime::same_keys}) {
     Problem p({130, 5120, 4161}, GdnShape{1, 2, 128, 128, 4}, regime, 7);
@@ -202,7 +205,8 @@ void check_long(Report& report, KernelTier tier) {
             : regime == Regime::fast ? 5e-2
                                      : 1.5e-2);
   }
-  check_packing(report, tier, GdnShape{2, 4, 128, 128, 4}, {4097, 65, 5200, 300, 6144}, {1, 2});
+  check_packing(report, tier, GdnShape{2, 4, 128, 128, 4}, {3073, 65, 5200, 300, 6144}, {1, 2});
+  check_packing(report, tier, GdnShape{1, 17, 128, 128, 4}, {65, 6145, 300}, {0});
 }
 
 // Everything a fast tier has to pass.
