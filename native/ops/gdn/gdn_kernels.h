@@ -12,7 +12,7 @@ struct SegmentRule {
   int longest_whole, segment;
 };
 inline constexpr int kNeverLong = 1 << 24;
-inline SegmentRule segment_rule(int value_heads) {
+constexpr SegmentRule segment_rule(int value_heads) {
   if (value_heads <= 16) return {48, 16};
   if (value_heads <= 32) return {96, 24};
   return {kNeverLong, 16};

@@ -6,6 +6,13 @@
 namespace tessera::gdn {
 namespace {
 
+// A middle segment has rows for its three slots, a lane looks at each chunk of a window, and a long example
+// has two segments at least.
+constexpr bool serves(const SegmentRule& rule) {
+  return rule.segment * kChunk >= 3 * 2 * kHead && rule.segment <= 32 && rule.longest_whole >= rule.segment;
+}
+static_assert(serves(segment_rule(16)) && serves(segment_rule(32)) && serves(segment_rule(48)));
+
 constexpr int kRows = 8;  // values of a block; a thread has a key dim of each
 
 // One block per (value head, rows of values, window of chunks): that of an example's second segment walks it.
