@@ -92,6 +92,9 @@ function sentence(what: string): string {
   return what.slice(0, 1).toUpperCase() + what.slice(1);
 }
 
+/** With a full stop, where what was said has none. */
+const withStop = (words: unknown) => String(words).replace(/[^.!?]$/, '$&.');
+
 function eventLine({
   kind,
   step,
@@ -102,7 +105,8 @@ function eventLine({
   data: Record<string, unknown>;
 }): [string] {
   if (kind === 'eval') return [`held-out loss ${Number(data.loss).toFixed(4)} at step ${String(data.step)}`];
-  if (kind === 'warning') return [`warning: ${[data.message, data.hint].filter(Boolean).join(' ')}`];
+  if (kind === 'warning')
+    return [`warning: ${[data.message, data.hint].filter(Boolean).map(withStop).join(' ')}`];
   if (kind === 'paused' && typeof data.message === 'string') return [`waiting: ${data.message}`];
   return [`${kind}${step === undefined ? '' : ` at step ${step}`}`];
 }

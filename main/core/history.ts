@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdtempSync, renameSync, rmSync, statSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, renameSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -22,7 +22,7 @@ const examinedBytes = 256 * 2 ** 20;
 /**
  * Opens the history. Where another program holds it, or parts of it are damaged, a copy of it is opened to be read: the
  * file itself is left as it is.
- * @throws {TesseraError} `databaseFromFuture`, or `databaseUnreadable` where not even a copy can be read
+ * @throws {TesseraError} `databaseFromFuture`, or `diskFull`, or `databaseUnreadable` where not even a copy can be read
  */
 export async function openHistory(path: string, log: Log, diedBefore: boolean): Promise<History> {
   try {
@@ -42,7 +42,7 @@ export async function openHistory(path: string, log: Log, diedBefore: boolean): 
     const { code = '', message } = error as { code?: string; message: string };
     if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return openCopy(path, { code: 'historyLocked', message }, log);
     if (code.startsWith('SQLITE_CORRUPT')) return openCopy(path, { code: 'historyDamaged', message }, log);
-    if (code.startsWith('SQLITE_')) throw unreadable(path, message);
+    if (code.startsWith('SQLITE_')) throw unreadable(path, error as Error);
     throw error;
   }
 }
@@ -72,7 +72,7 @@ async function openCopy(
     return { db, path, trouble };
   } catch (error) {
     rmSync(folder, { recursive: true, force: true });
-    throw unreadable(path, (error as Error).message);
+    throw unreadable(path, error as Error);
   }
 }
 
@@ -89,12 +89,23 @@ export function isHeld(path: string): boolean {
   }
 }
 
-const unreadable = (path: string, message: string) =>
-  new TesseraError(
+/** SQLite needs this much beside the file to open it at all; it calls a lack of it an error of the disk. */
+const roomToOpenBytes = 2 ** 20;
+
+function unreadable(path: string, { code = '', message }: Error & { code?: string }): TesseraError {
+  const { bavail, bsize } = statfsSync(dirname(path));
+  if (/^SQLITE_(IOERR|FULL)/.test(code) && bavail * bsize < roomToOpenBytes)
+    return new TesseraError(
+      'diskFull',
+      `${path} cannot be opened: its disk is full (${String(bavail * bsize)} bytes are free)`,
+      'Free a megabyte or more there and start again; nothing is lost.',
+    );
+  return new TesseraError(
     'databaseUnreadable',
     `${path} cannot be opened: ${message}`,
     'Move the file aside (a copy may lie beside it) or choose another home with --home DIR.',
   );
+}
 
 /** What can be read of the history, as a whole database in a file of its own. @throws {TesseraError} `fileExists` */
 export async function copyHistory({ db }: History, target: string): Promise<Salvaged> {

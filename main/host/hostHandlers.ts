@@ -1,4 +1,4 @@
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import {
   app,
   BrowserWindow,
@@ -13,6 +13,7 @@ import type { AppContext } from '../appContext.ts';
 import { untilAborted, type Handlers } from '../contract/channel.ts';
 import { TesseraError } from '../contract/errors.ts';
 import { openHome, setHomePointer } from '../core/home.ts';
+import { writeWhole } from '../core/writeWhole.ts';
 import type { hostChannels } from '../contract/host.ts';
 import { relaunch, withHome } from '../instance/relaunch.ts';
 import { markStart } from '../startMarks.ts';
@@ -96,14 +97,7 @@ export function createHostHandlers(context: AppContext, page: WebContents): Hand
       const answer =
         parent === null ? await dialog.showSaveDialog(options) : await dialog.showSaveDialog(parent, options);
       if (answer.canceled || answer.filePath === '') return {};
-      try {
-        await writeFile(answer.filePath, content);
-      } catch (error) {
-        throw new TesseraError(
-          'fileNotWritten',
-          `${answer.filePath} could not be written: ${(error as Error).message}`,
-        );
-      }
+      await writeWhole(answer.filePath, content);
       return { path: answer.filePath };
     },
     'host:set-home': ({ path }) => {

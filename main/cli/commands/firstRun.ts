@@ -1,7 +1,7 @@
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bundled } from '../../core/bundled.ts';
 import { checkRecipe } from '../../core/runs/recipe.ts';
+import { writeWhole } from '../../core/writeWhole.ts';
 import { defineCommand } from '../command.ts';
 import { firstRun } from '../firstRun.ts';
 import { program } from '../help.ts';
@@ -16,7 +16,7 @@ export const command = defineCommand({
     const result = await firstRun(invocation, core, checkRecipe({ ...firstRecipe, ...models() }));
     const { html } = await core.call('runs:report', { ids: [result.run.id] });
     const report = join(result.folder, 'report.html');
-    writeFileSync(report, html);
+    await writeWhole(report, html);
     return { ...result, report };
   },
   text: ({ run, report }) =>

@@ -1,5 +1,5 @@
-import { writeFileSync } from 'node:fs';
 import type { ProfileRow } from '../../contract/profile.ts';
+import { writeWhole } from '../../core/writeWhole.ts';
 import { defineCommand } from '../command.ts';
 import { textTable } from '../runText.ts';
 
@@ -16,7 +16,7 @@ export const command = defineCommand({
     const id = invocation.positionals[0] ?? '';
     if (invocation.options.now) await core.call('runs:command', { id, command: 'profile' });
     if (invocation.options.trace !== undefined) {
-      writeFileSync(invocation.options.trace, (await core.call('runs:trace', { id })).json);
+      await writeWhole(invocation.options.trace, (await core.call('runs:trace', { id })).json);
     }
     return (await core.call('runs:profile', { id })).profile;
   },

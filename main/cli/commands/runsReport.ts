@@ -1,7 +1,6 @@
-import { writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { TesseraError } from '../../contract/errors.ts';
 import { makeOutputFolder } from '../../core/makeFolder.ts';
+import { writeWhole } from '../../core/writeWhole.ts';
 import { defineCommand, usage } from '../command.ts';
 
 export const command = defineCommand({
@@ -14,12 +13,7 @@ export const command = defineCommand({
     const { html } = await (await core()).call('runs:report', { ids: positionals });
     const file = resolve(options.out);
     makeOutputFolder(dirname(file));
-    try {
-      writeFileSync(file, html);
-    } catch (error) {
-      const why = (error as Error).message;
-      throw new TesseraError('notWritable', `${file} cannot be written: ${why}`, 'Give another file.');
-    }
+    await writeWhole(file, html);
     return { ok: true, file, sizeBytes: Buffer.byteLength(html) };
   },
   text: ({ file }) => file,

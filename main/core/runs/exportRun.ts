@@ -15,7 +15,7 @@ const ownFiles = /^(optimizer.*\.safetensors|state\.json|manifest\.json)$/;
 /**
  * Copies the weights of one of a run's checkpoints with configuration and tokenizer into a folder that loads elsewhere
  * unchanged. The folder has its name only once it is whole. Returns the names of the files written.
- * @throws {TesseraError} `noCheckpoint`, `exportExists`, `notWritable`
+ * @throws {TesseraError} `noCheckpoint`, `exportExists`, `diskFull`, `notWritable`
  */
 export async function exportRun(
   home: Home,
@@ -40,10 +40,14 @@ export async function exportRun(
     await rename(partial, target);
   } catch (error) {
     await rm(partial, { recursive: true, force: true });
-    const why = (error as Error).message;
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOSPC') {
+      const hint = 'Nothing of it was left there. Free some space, or give a folder on another disk.';
+      throw new TesseraError('diskFull', `${target} was not written: its disk is full`, hint);
+    }
     throw new TesseraError(
       'notWritable',
-      `${target} cannot be written: ${why}`,
+      `${target} cannot be written: ${message}`,
       'Nothing of it was left there.',
     );
   } finally {

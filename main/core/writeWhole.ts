@@ -1,0 +1,46 @@
+import { randomUUID } from 'node:crypto';
+import { lstatSync, realpathSync } from 'node:fs';
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { TesseraError } from '../contract/errors.ts';
+
+/**
+ * Writes a file that somebody named: whole or not at all, and what had its name stays until then. What is no file of
+ * its own (a pipe, `/dev/stdout`) is written as it comes.
+ * @throws {TesseraError} `diskFull`, `notWritable`, naming it
+ */
+export async function writeWhole(file: string, content: string | Uint8Array): Promise<void> {
+  const path = resolve(file);
+  try {
+    const target = targetOf(path);
+    if (target === undefined) {
+      await writeFile(path, content);
+      return;
+    }
+    const partial = join(dirname(target), `.${randomUUID()}.part`);
+    try {
+      await writeFile(partial, content);
+      await rename(partial, target);
+    } catch (error) {
+      await rm(partial, { force: true });
+      throw error;
+    }
+  } catch (error) {
+    throw describe(path, error as NodeJS.ErrnoException);
+  }
+}
+
+/** The file behind a link; undefined where it is something else than a file. */
+function targetOf(path: string): string | undefined {
+  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return path;
+  const real = realpathSync(path);
+  return lstatSync(real).isFile() ? real : undefined;
+}
+
+function describe(path: string, { code, message }: NodeJS.ErrnoException): TesseraError {
+  if (code === 'ENOSPC' || code === 'EDQUOT') {
+    const hint = 'Free some space there, or give a file on another disk.';
+    return new TesseraError('diskFull', `${path} was not written: its disk is full`, hint);
+  }
+  return new TesseraError('notWritable', `${path} cannot be written: ${message}`, 'Give another file.');
+}
