@@ -14,6 +14,7 @@ export const withoutOptions = (text: string) => text.replaceAll(/,? or (?:with )
 /** Anything thrown, as the window says it. */
 export function errorInWindow(error: unknown): ErrorBody {
   const body = toErrorBody(error);
-  const hint = ways[body.code];
-  return hint === undefined ? body : { ...body, hint };
+  const hint = ways[body.code] ?? body.hint;
+  const message = withoutOptions(body.message);
+  return { ...body, message, ...(hint !== undefined && { hint: withoutOptions(hint) }) };
 }

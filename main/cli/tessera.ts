@@ -24,8 +24,8 @@ export async function tessera(args: string[]): Promise<number> {
   try {
     return await dispatch(args, json);
   } catch (error) {
-    const body = toErrorBody(error);
-    if (json) process.stdout.write(`${JSON.stringify({ error: body })}\n`);
+    const { details, ...body } = toErrorBody(error);
+    if (json) process.stdout.write(`${JSON.stringify({ error: body, ...details })}\n`);
     else
       process.stderr.write(
         printable(`tessera: ${body.message}\n${body.hint === undefined ? '' : `  ${body.hint}\n`}`),

@@ -1,17 +1,25 @@
 import { z } from 'zod';
 
 /** What every failure looks like on every boundary: a stable code, what happened and to what, and the way out. */
-export const errorSchema = z.object({ code: z.string(), message: z.string(), hint: z.string().optional() });
+export const errorSchema = z.object({
+  code: z.string(),
+  message: z.string(),
+  hint: z.string().optional(),
+  /** What a program may want to know besides: `skipped` rows of an import that kept none. */
+  details: z.record(z.string(), z.unknown()).optional(),
+});
 export type ErrorBody = z.infer<typeof errorSchema>;
 
 export class TesseraError extends Error {
   override name = 'TesseraError';
   readonly code: string;
   readonly hint: string | undefined;
-  constructor(code: string, message: string, hint?: string) {
+  readonly details: ErrorBody['details'];
+  constructor(code: string, message: string, hint?: string, details?: ErrorBody['details']) {
     super(message);
     this.code = code;
     this.hint = hint;
+    this.details = details;
   }
   toJSON(): ErrorBody {
     return toErrorBody(this);
@@ -29,6 +37,7 @@ export function toErrorBody(error: unknown): ErrorBody {
       code: error.code,
       message: error.message,
       ...(error.hint !== undefined && { hint: error.hint }),
+      ...(error.details !== undefined && { details: error.details }),
     };
   }
   if (error instanceof Error && error.name === 'AbortError')
@@ -78,5 +87,5 @@ function storeError(error: unknown): ErrorBody | undefined {
 }
 
 export function fromErrorBody(body: ErrorBody): TesseraError {
-  return new TesseraError(body.code, body.message, body.hint);
+  return new TesseraError(body.code, body.message, body.hint, body.details);
 }

@@ -65,6 +65,11 @@ it(
       exitCode: 1,
       json: { error: { code: 'noDataset', hint: expect.any(String) as string } },
     });
+    const nothing = join(writeFiles({ 'bad.jsonl': rows.slice(1).join('\n') }), 'bad.jsonl');
+    expect(await tessera(home, 'data', 'import', nothing, '--model', model)).toMatchObject({
+      exitCode: 1,
+      json: { error: { code: 'noUsableRows' }, skipped: [{ line: 1 }, { line: 2 }] },
+    });
     const wrongCall = await tessera(home, 'data', 'import', file, '--supervise', 'nobody');
     expect(wrongCall).toMatchObject({ exitCode: 2, json: { error: { code: 'usage' } } });
   },

@@ -66,6 +66,18 @@ test('several files and a folder are one dataset; what cannot be read is named',
   await expect(grid).toHaveAttribute('aria-rowcount', '2', { timeout: 60_000 });
   await dropFiles(page, [join(folder, 'c.zip')]);
   await expect(page.getByRole('alert').filter({ hasText: 'zip archive' })).toBeVisible({ timeout: 60_000 });
+
+  // Of a file whose columns have names of their own no row can be used, until they are told.
+  writeFileSync(join(folder, 'own.csv'), 'q,a\nWhy is it so?,Because it is.\n');
+  await dropFiles(page, [join(folder, 'own.csv')]);
+  await expect(page.getByText('Nothing was imported')).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByRole('grid', { name: 'First rows' }).getByRole('row')).toContainText('skipped');
+  await page.getByRole('radio', { name: 'Columns' }).click();
+  await page.getByLabel('What q is').selectOption('prompt');
+  await page.getByLabel('What a is').selectOption('completion');
+  await page.getByRole('button', { name: 'Import with these columns' }).click();
+  await expect(grid.getByRole('row').first()).toContainText('Why is it so?', { timeout: 60_000 });
+  await expect(page.getByText('Nothing was imported')).toHaveCount(0);
 });
 
 test.setTimeout(300_000);

@@ -188,9 +188,10 @@ export class Datasets {
     }
     const { key } = about;
     if (this.store.has(key)) {
-      const lease = this.store.lease(key);
-      lease.release();
-      return { manifest: lease.manifest };
+      const { manifest, release } = this.store.lease(key);
+      release();
+      // An earlier version kept caches of no rows; made again, it says why there are none.
+      if (manifest.examples > 0) return { manifest };
     }
     const { modelDir, read, tokens } = source;
     const job: ImportJob = { files, modelDir, read, tokens, strict, cacheDir: this.store.dirOf(key), about };

@@ -6,7 +6,7 @@ import { CacheWriter } from './cache/cacheWriter.ts';
 import type { CacheManifest, SourceFile } from './cache/tokenCache.ts';
 import { readModelFolder } from './modelFolder.ts';
 import type { ReadOptions, TokenOptions } from './options.ts';
-import { placeOf, SkippedLog, WarningCounter } from './problems.ts';
+import { inOrder, placeOf, SkippedLog, WarningCounter } from './problems.ts';
 import { readFileRows, unitOf } from './readers/readFile.ts';
 import { UnreadableFileError, type Place, type ReadItem } from './readers/rows.ts';
 import { sniffFile } from './readers/sniff.ts';
@@ -59,7 +59,7 @@ const batchRows = 512;
 /**
  * Reads, recognises, renders, masks and tokenises all rows and writes the cache. While one batch is tokenised on
  * all cores, this thread renders the next; no more than that is in memory.
- * @throws {TesseraError} `badRow` (strict), `fileChanged`, or what a file, the model or the disk refuse
+ * @throws {TesseraError} `badRow` (strict), `noRows`, `noUsableRows`, `fileChanged`, or what a file, the model or the disk refuse
  */
 export async function runImportJob(
   job: ImportJob,
@@ -94,6 +94,7 @@ class ImportRun {
   private numBatchChars = 0;
   private inFlight: Promise<void> = Promise.resolve();
   private rows = 0;
+  private kept = 0;
   private firstSkipped: { problem: string; hint: string | undefined } | undefined;
   private bytes = 0;
 
@@ -148,6 +149,7 @@ class ImportRun {
     signal.throwIfAborted();
     this.checkUnchanged();
     if (this.rows === 0) throw this.noRows();
+    if (this.kept === 0) throw noUsableRows(this.skipped);
     this.skipped.flush();
     const formats: Record<string, number> = {};
     for (const { format, count } of this.detections.values())
@@ -227,6 +229,7 @@ class ImportRun {
         );
         continue;
       }
+      this.kept += 1;
       this.count(detection);
       this.duplicates.add(rendered, file, at);
       this.writer.add(
@@ -299,6 +302,19 @@ class ImportRun {
       }
     }
   }
+}
+
+/** Every row was skipped: an empty dataset would only be met as an error later. */
+function noUsableRows({ count, first, mostOften }: SkippedLog): TesseraError {
+  const { reason, count: often, first: example } = mostOften;
+  const at = `${example.file}:${String(placeOf(example))}`;
+  const what = count === 1 ? 'the only row was skipped' : `all ${counted(count, 'row')} were skipped`;
+  return new TesseraError(
+    'noUsableRows',
+    `${what}${often === count ? '' : `, ${counted(often, 'time')} because`}: ${reason}`,
+    `${count === 1 ? 'It is' : 'The first of them:'} ${at}. Mend the rows, or say which columns and roles are meant (in Columns, or with --column and --role).`,
+    { skipped: inOrder(first) },
+  );
 }
 
 /** Where a file breaks off is known only to lie behind the last row that was read. */

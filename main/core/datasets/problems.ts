@@ -27,10 +27,15 @@ export class WarningCounter {
 }
 
 const flushRows = 1000;
+/** Reasons told apart; what a row's own content makes different beyond that is counted with no one. */
+const mostReasons = 1000;
 
 /** Writes skipped rows to a file as they come, so that a million of them need no memory. */
 export class SkippedLog {
   count = 0;
+  /** The first rows, at most a hundred. */
+  readonly first: SkippedRow[] = [];
+  private readonly reasons = new Map<string, { count: number; first: SkippedRow }>();
   private readonly path: string;
   private pending: string[] = [];
 
@@ -40,8 +45,19 @@ export class SkippedLog {
 
   add(row: SkippedRow): void {
     this.count += 1;
+    if (this.first.length < 100) this.first.push(row);
+    const known = this.reasons.get(row.reason);
+    if (known !== undefined) known.count += 1;
+    else if (this.reasons.size < mostReasons) this.reasons.set(row.reason, { count: 1, first: row });
     this.pending.push(JSON.stringify(row));
     if (this.pending.length >= flushRows) this.flush();
+  }
+
+  /** The reason of most rows, how many they are, and the first of them. Some row was skipped. */
+  get mostOften(): { reason: string; count: number; first: SkippedRow } {
+    const [most] = [...this.reasons].sort(([, a], [, b]) => b.count - a.count);
+    if (most === undefined) throw new Error('no row was skipped');
+    return { reason: most[0], ...most[1] };
   }
 
   flush(): void {
@@ -60,10 +76,14 @@ export async function readSkipped(path: string, from: number, limit: number): Pr
     if (rows.length >= limit) break;
     rows.push(JSON.parse(line) as SkippedRow);
   }
-  // Rows with nothing to learn are known only once they are tokenised, a batch later than the others.
+  return inOrder(rows);
+}
+
+/** By file and place: rows with nothing to learn are known only once they are tokenised, a batch later than the others. */
+export function inOrder(rows: readonly SkippedRow[]): SkippedRow[] {
   const orderOf = new Map([...new Set(rows.map(({ file }) => file))].map((file, order) => [file, order]));
   const order = (row: SkippedRow) => orderOf.get(row.file) ?? 0;
-  return rows.sort((a, b) => order(a) - order(b) || placeOf(a) - placeOf(b));
+  return rows.toSorted((a, b) => order(a) - order(b) || placeOf(a) - placeOf(b));
 }
 
 /** The line or the row, whichever the file's format counts. */

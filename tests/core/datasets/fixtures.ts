@@ -1,9 +1,10 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach } from 'vitest';
+import { afterEach, expect } from 'vitest';
 import { openDatabase } from '../../../db/connection.ts';
 import type { CallContext } from '../../../main/contract/channel.ts';
+import type { TesseraError } from '../../../main/contract/errors.ts';
 import { createWork, type CoreContext } from '../../../main/core/context.ts';
 import { Datasets, type ImportOutcome, type ImportRequest } from '../../../main/core/datasets/datasets.ts';
 import { defaultReadOptions, defaultTokenOptions } from '../../../main/core/datasets/options.ts';
@@ -146,6 +147,13 @@ export async function joined<T>(batches: AsyncIterable<T[]>): Promise<T[]> {
 export async function* inChunks(content: string | Uint8Array, chunkBytes = 1 << 20): AsyncGenerator<Buffer> {
   const bytes = Buffer.from(content as string);
   for (let at = 0; at < bytes.length; at += chunkBytes) yield bytes.subarray(at, at + chunkBytes);
+}
+
+/** The rows that were skipped where an import kept none. @throws where it kept some */
+export async function allSkipped(...args: Parameters<typeof importText>): Promise<SkippedRow[]> {
+  const error: unknown = await importText(...args).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ code: 'noUsableRows' });
+  return (error as TesseraError).details?.['skipped'] as SkippedRow[];
 }
 
 /** Imports one file of this content and returns what became of it. */

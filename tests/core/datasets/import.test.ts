@@ -10,6 +10,7 @@ import { viewRows } from '../../../main/core/datasets/rowView.ts';
 import {
   call,
   chatMl,
+  allSkipped,
   importText,
   makeModel,
   openDatasets,
@@ -75,7 +76,7 @@ describe('importing JSON Lines', () => {
     const message = (content: string, role = 'user') =>
       `{"messages":[{"role":"${role}","content":${content}}]}`;
     const image = '[{"type":"text","text":"look"},{"type":"image_url","image_url":{"url":"x"}}]';
-    const { skipped, dataset } = await importText(
+    const skipped = await allSkipped(
       lines(
         message('"a"', 'bot2'),
         message(image),
@@ -85,7 +86,6 @@ describe('importing JSON Lines', () => {
         '{"messages":[3]}',
       ),
     );
-    expect(dataset.rows).toBe(0);
     expect(skipped.map((row) => row.reason)).toEqual([
       reason("role 'bot2'"),
       reason("type 'image_url'"),
@@ -98,9 +98,7 @@ describe('importing JSON Lines', () => {
 
   it('skips a chat without an assistant with its line, and keeps it where everything is learned', async () => {
     const row = lines('{"messages":[{"role":"user","content":"only me"}]}');
-    const usual = await importText(row);
-    expect(usual.dataset.rows).toBe(0);
-    expect(usual.skipped).toMatchObject([{ line: 1, reason: reason('no assistant') }]);
+    expect(await allSkipped(row)).toMatchObject([{ line: 1, reason: reason('no assistant') }]);
     const tokens = { ...defaultTokenOptions, supervise: { turns: 'all', reasoning: true } } as const;
     expect((await importText(row, { more: { tokens } })).dataset.rows).toBe(1);
   });
@@ -146,6 +144,25 @@ describe('importing JSON Lines', () => {
     expect(readdirSync(join(home, 'caches'))).toEqual([]);
     await datasets.import(asked, call());
     await expect(datasets.import({ ...asked, strict: true }, call())).rejects.toThrow('line 2');
+  });
+
+  it('of which no row can be used fails: most often why, where first, and nothing is left behind', async () => {
+    const home = tempFolder();
+    const { datasets } = await openDatasets(home);
+    const bad = lines('{"text":', '{"messages":[]}', '', '{"messages":[]}');
+    const file = join(writeFiles({ 'a.jsonl': bad }), 'a.jsonl');
+    const asked = request([file], makeModel({ template: chatMl }));
+    await expect(datasets.import(asked, call())).rejects.toMatchObject({
+      code: 'noUsableRows',
+      message: "all 3 rows were skipped, 2 times because: 'messages' is an empty list",
+      hint: reason(`The first of them: ${file}:2.`),
+      details: { skipped: [{ line: 1 }, { line: 2 }, { line: 4 }] },
+    });
+    expect(datasets.list()).toEqual([]);
+    expect(readdirSync(join(home, 'caches'))).toEqual([]);
+    await expect(datasets.import({ ...asked, strict: true }, call())).rejects.toMatchObject({
+      code: 'badRow',
+    });
   });
 
   it('reads through gzip', async () => {
@@ -282,7 +299,7 @@ describe('tokens', () => {
 
   it('of rows that the template refuses are not made: its own message is the reason', async () => {
     const model = makeModel({ template: "{{ raise_exception('no ' ~ messages[0].role) }}" });
-    const { skipped } = await importText(lines(chat('a', 'b')), { model });
+    const skipped = await allSkipped(lines(chat('a', 'b')), { model });
     expect(skipped).toMatchObject([{ line: 1, reason: reason('no user') }]);
   });
 });
