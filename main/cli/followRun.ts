@@ -78,14 +78,12 @@ function coreGone(error: unknown, id: string): Error {
 }
 
 /** @throws {TesseraError} `runFailed`: the command fails with its run */
-export function notFailed(run: RunSummary): RunSummary {
+export async function notFailed(core: CoreClient, run: RunSummary): Promise<RunSummary> {
   if (run.status !== 'failed') return run;
+  const { hint } = (await core.call('runs:show', { id: run.id })).run;
   const message = `run ${run.name} (${run.id}) failed at step ${run.steps}: ${run.reason ?? 'for no known reason'}`;
-  throw new TesseraError(
-    'runFailed',
-    message,
-    `It goes on from its newest checkpoint with: tessera resume ${run.id}`,
-  );
+  const goesOn = `It goes on from its newest checkpoint with: tessera resume ${run.id}`;
+  throw new TesseraError('runFailed', message, hint === undefined ? goesOn : `${hint} ${goesOn}`);
 }
 
 function sentence(what: string): string {

@@ -221,6 +221,8 @@ export const runDetail = runSummary.extend({
   preflight: preflight.optional(),
   /** What the steps were forecast to take, and took; absent where there was no forecast or it did not complete. */
   forecast: z.object({ seconds: z.number(), errorSeconds: z.number(), tookSeconds: z.number() }).optional(),
+  /** Beside `reason`: what can be done about it. */
+  hint: z.string().optional(),
   events: z.array(runEvent),
   evaluations: z.array(evaluation),
   checkpointStep: z.int().optional(),

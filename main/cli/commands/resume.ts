@@ -19,7 +19,7 @@ export const command = defineCommand({
       ...(from !== undefined && { from }),
     });
     if (invocation.options.detach) return { run };
-    return { run: notFailed(await followRun(core, run.id, invocation)) };
+    return { run: await notFailed(core, await followRun(core, run.id, invocation)) };
   },
   text: runText,
 });

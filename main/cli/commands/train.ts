@@ -51,7 +51,7 @@ export const command = defineCommand({
     }
     const { run } = await core.call('runs:create', { recipe }, call);
     if (options.detach) return { run };
-    return { run: notFailed(await followRun(core, run.id, invocation)) };
+    return { run: await notFailed(core, await followRun(core, run.id, invocation)) };
   },
   text: (result) => ('run' in result ? runText(result) : preflightText(result)),
 });

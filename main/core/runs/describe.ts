@@ -86,6 +86,7 @@ export function describe(row: RunListRow, { events, evaluations, timeNotes, samp
       loss: loss ?? Number.NaN,
       perplexity: Math.exp(loss ?? Number.NaN),
     })),
+    ...wayOut(row, events),
     ...(row.checkpointStep !== null && { checkpointStep: row.checkpointStep }),
     activeMs: row.activeMs,
     folder: row.folder,
@@ -93,6 +94,13 @@ export function describe(row: RunListRow, { events, evaluations, timeNotes, samp
     timeNotes,
     samples,
   };
+}
+
+/** What can be done about a failure, or what is waited for, where that is what the run's reason tells of. */
+function wayOut({ status, reason }: RunListRow, events: EventRow[]): Pick<RunDetail, 'hint'> {
+  const last = events.findLast(({ kind }) => kind === status);
+  const { message, hint } = JSON.parse(last?.data ?? '{}') as { message?: unknown; hint?: unknown };
+  return typeof hint === 'string' && message === reason ? { hint } : {};
 }
 
 function forecastOf(row: RunListRow, { seconds, errorSeconds = 0 }: Preflight): Pick<RunDetail, 'forecast'> {

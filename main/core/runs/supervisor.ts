@@ -1,6 +1,6 @@
 import { existsSync, rmSync } from 'node:fs';
 import type { RunListRow } from '../../../db/queries/runs.ts';
-import { TesseraError } from '../../contract/errors.ts';
+import { TesseraError, toErrorBody } from '../../contract/errors.ts';
 import type { Recipe } from '../../contract/recipe.ts';
 import type { RunUpdate } from '../../contract/runs.ts';
 import type { Work } from '../context.ts';
@@ -136,9 +136,16 @@ export class RunSupervisor {
     void this.train(row)
       .catch((error: unknown) => {
         if (this.cancelled.has(row.id)) return;
-        const reason = error instanceof Error ? error.message : String(error);
-        this.stores.log(`run ${row.id}: ${reason}`);
-        this.stores.runs.update(row.id, { status: 'failed', reason, endedAtMs: Date.now() });
+        const failure = toErrorBody(error);
+        const atMs = Date.now();
+        this.stores.log(`run ${row.id}: ${failure.message}`);
+        this.stores.runs.update(row.id, { status: 'failed', reason: failure.message, endedAtMs: atMs });
+        // The way out is kept as that of an engine's failure is.
+        const { code, message, hint } = failure;
+        const event = { atMs, step: row.steps, kind: 'failed' };
+        const data = { code, message, ...(hint !== undefined && { hint }) };
+        this.stores.runs.addEvent(row.id, { ...event, data: JSON.stringify(data) });
+        this.stores.publish({ kind: 'event', runId: row.id, event: { ...event, data } });
       })
       .finally(() => {
         this.active = undefined;
