@@ -1,3 +1,4 @@
+import { layerName } from '../contract/layerName.ts';
 import type { Preflight } from '../contract/runs.ts';
 import { textTable } from './runText.ts';
 
@@ -25,7 +26,7 @@ export function preflightText({ items, memory, kernels = [] }: Preflight): strin
 function kernelTable(kernels: NonNullable<Preflight['kernels']>): string {
   const rows = kernels.map(({ layerKind, operation, forward, backward, tier, reason, slow }) => [
     slow ? '!' : '',
-    layerKind,
+    layerName(layerKind),
     operation,
     forward === backward || backward === '' ? forward : `${forward}, ${backward}`,
     tier,

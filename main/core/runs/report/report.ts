@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
 import { counted } from '../../../contract/counted.ts';
+import { layerName } from '../../../contract/layerName.ts';
 import type { RunProfile } from '../../../contract/profile.ts';
 import type { RunDetail, RunFigures, WhyFaster } from '../../../contract/runs.ts';
 import { version } from '../../version.ts';
@@ -140,9 +141,10 @@ function kernels({ kernels: list }: RunDetail, of: string): string {
     .map((name) => `<th>${name}</th>`)
     .join('');
   const rows = list.map((kernel) => {
-    const cells = columns.map(
-      (column) => `<td>${escapeHtml(typeof kernel[column] === 'string' ? kernel[column] : '')}</td>`,
-    );
+    const cells = columns.map((column) => {
+      const value = typeof kernel[column] === 'string' ? kernel[column] : '';
+      return `<td>${escapeHtml(column === 'layerKind' ? layerName(value) : value)}</td>`;
+    });
     return `<tr>${cells.join('')}</tr>`;
   });
   return `<h2>Kernels${of}</h2><table><tr>${head}</tr>${rows.join('\n')}</table>`;
