@@ -46,6 +46,39 @@ async function pixelAt(canvas: Locator, x: number, y: number): Promise<string> {
   );
 }
 
+/** Whether a text stands in the picture, pixel by pixel as the browser itself draws it, with room around it. */
+async function holdsText(canvas: Locator, text: string, size: string): Promise<boolean> {
+  return canvas.evaluate(
+    (element, wanted) => {
+      const picture = element as HTMLCanvasElement;
+      const family = getComputedStyle(document.documentElement).getPropertyValue('--font-ui');
+      const [width, height, margin] = [24 + 8 * wanted.text.length, 24, 6];
+      const own = new OffscreenCanvas(width, height).getContext('2d')!;
+      Object.assign(own, { font: `${wanted.size} ${family}`, textBaseline: 'middle' });
+      own.fillText(wanted.text, margin, height / 2);
+      const ink: { x: number; y: number; share: number }[] = [];
+      const { data: drawn } = own.getImageData(0, 0, width, height);
+      const right = margin + Math.ceil(own.measureText(wanted.text).width) + 2;
+      for (let y = 6; y < height - 6; y++)
+        for (let x = margin - 2; x < right; x++)
+          ink.push({ x, y, share: drawn[4 * (y * width + x) + 3]! / 255 });
+      const strongest = ink.reduce((most, each) => (each.share > most.share ? each : most));
+      const { data } = picture.getContext('2d')!.getImageData(0, 0, picture.width, picture.height);
+      const green = (x: number, y: number) => data[4 * (y * picture.width + x) + 1]!;
+      for (let y = 0; y + height < picture.height; y++)
+        for (let x = 0; x + right < picture.width; x++) {
+          const ground = green(x + margin - 2, y + 6);
+          const full = (green(x + strongest.x, y + strongest.y) - ground) / strongest.share;
+          if (Math.abs(full) < 40) continue;
+          if (ink.every((at) => Math.abs((green(x + at.x, y + at.y) - ground) / full - at.share) < 0.12))
+            return true;
+        }
+      return false;
+    },
+    { text, size },
+  );
+}
+
 const colorOf = (page: Page, token: string) =>
   page.evaluate(
     (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim(),
@@ -137,6 +170,9 @@ test('packing: bins drawn by their masks, the card, zoom to tokens, keys, the ex
   await expect(canvas).toHaveAttribute('data-level', 'tokens');
   await expect(card).toContainText('Position id');
   const token = Number(/Position id(\d+)/.exec((await card.textContent())!)![1]);
+  // Words are copied into the picture from stamps; what they give is what the browser would draw.
+  await expect.poll(() => holdsText(canvas, String(token + 1), '10px')).toBe(true);
+  expect(await holdsText(canvas, '7777777', '10px')).toBe(false);
   const words = await core.call('datasets:rows', { id: dataset.id, from: inSight.example, count: 1 });
   const shown = words.rows[0]!.tokens[token]!;
   expect(Math.abs(token - (inSight.answer - inSight.begin))).toBeLessThan(3);

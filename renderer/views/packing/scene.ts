@@ -72,6 +72,27 @@ export function placementAt({ layout, begin, numBins }: Scene, { bin, position }
   return i < first || position >= (begin[i] ?? 0) + (layout.length[i] ?? 0) ? undefined : i;
 }
 
+/**
+ * How many placements some of whose positions lie in bins `from` to `to` (exclusive) at positions `left` to `right`
+ * (exclusive). Work grows with the bins only where not all of their width is asked for.
+ */
+export function tilesWithin(
+  { layout, begin, budget }: Scene,
+  { from, to }: { from: number; to: number },
+  { left, right }: { left: number; right: number },
+): number {
+  const { binOffsets, length } = layout;
+  if (left <= 0 && right >= budget) return Math.max(0, (binOffsets[to] ?? 0) - (binOffsets[from] ?? 0));
+  let count = 0;
+  for (let bin = from; bin < to; bin++) {
+    const [first, end] = [binOffsets[bin] ?? 0, binOffsets[bin + 1] ?? 0];
+    let i = Math.max(first, lastAtOrBefore(begin, left, first, end));
+    if ((begin[i] ?? 0) + (length[i] ?? 0) <= left) i++;
+    for (; i < end && (begin[i] ?? 0) < right; i++) count++;
+  }
+  return count;
+}
+
 /** Index of the last of the rising `values[from … to]` that is at most `wanted`; `from - 1` where none is. */
 export function lastAtOrBefore(values: Int32Array, wanted: number, from: number, to: number): number {
   let [low, high] = [from, to];

@@ -8,6 +8,7 @@ import {
   rampIndex,
   sceneOf,
   supervisedIn,
+  tilesWithin,
 } from '../../../renderer/views/packing/scene.ts';
 
 /** Masks as the core sends them. */
@@ -42,6 +43,20 @@ const layout: PackingLayout = {
   binOffsets: Int32Array.of(0, 2, 3),
 };
 const scene = sceneOf(layout, 10, examplesOf(masks), 'length', { from: 1, to: 64 });
+
+test('tiles in sight are those of which something is seen, not those of whole bins', () => {
+  const within = (left: number, right: number, from = 0, to = 2) =>
+    tilesWithin(scene, { from, to }, { left, right });
+  expect(within(0, 10)).toBe(3);
+  expect(within(0, 1)).toBe(2);
+  // Example 0 ends at 4, and what follows it until 6 is padding.
+  expect(within(4, 6)).toBe(0);
+  expect(within(3.5, 6)).toBe(1);
+  expect(within(5, 6.5)).toBe(1);
+  expect(within(2, 8)).toBe(3);
+  expect(within(2, 8, 1)).toBe(1);
+  expect(within(9, 10)).toBe(0);
+});
 
 test('a place finds its tile; padding, the free rest and beyond are nobody’s', () => {
   const at = (bin: number, position: number) => placementAt(scene, { bin, position });
