@@ -57,6 +57,9 @@ export function compareTable(lines: CompareLine[], metric: RunMetric, axis: RunA
   };
 }
 
+/** Beside the curves: labels of the axes, and the runs' names. */
+export const insets = { left: 56, right: 144, top: 8, bottom: 24 };
+
 /**
  * The same metric of several runs over one axis; each line has its run's name at its end.
  * @param alignAt a loss at which all runs stand at 0; runs that never reach it are left out
@@ -70,7 +73,7 @@ export function compareOption(
   const label = { color: token('tx-3'), fontSize: 11, fontFamily: token('font-ui') };
   return {
     animation: false,
-    grid: { left: 56, right: 144, top: 8, bottom: 24 },
+    grid: insets,
     tooltip: {
       trigger: 'axis',
       order: 'valueDesc',
