@@ -29,6 +29,7 @@ const steps = [
     program: ['clang-format', '--dry-run', '--Werror', ...nativeSources],
     timeoutMs: 120_000,
   },
+  { name: 'documents', node: [join(root, 'scripts/checkDocs.mjs')], timeoutMs: 30_000 },
   { name: 'dead code', ...tool('knip/bin/knip.js'), timeoutMs: 180_000 },
 ];
 const { failed } = await runSteps(steps, Math.min(2, availableParallelism()));
