@@ -58,6 +58,14 @@ export function stepAtPlace(series: LiveSeries, x: number): number {
   return Math.max(0, Math.round(interpolate(series.x, series.steps, x)));
 }
 
+/**
+ * The end of an axis that is worked out from a run's pace, and so changes with every step: it stands still while the
+ * newest guess is near it, so that nothing moves under the pointer.
+ */
+export function steadyEnd(before: number | undefined, guess: number): number {
+  return before !== undefined && guess <= before && guess >= 0.9 * before ? before : guess * 1.03;
+}
+
 function interpolate(from: ArrayLike<number>, to: ArrayLike<number>, at: number): number {
   const { length } = from;
   const last = from[length - 1] ?? 0;

@@ -5,6 +5,7 @@ import {
   emptySeries,
   placeOfStep,
   splice,
+  steadyEnd,
   stepAtPlace,
   type LiveSeries,
 } from '../../../renderer/views/run/liveSeries.ts';
@@ -20,6 +21,16 @@ const columnsOf = ({ x, mean }: LiveSeries) => ({ x: Array.from(x), mean: Array.
 const block = (middle: number, value: number): LiveSeries => ({
   ...{ steps: [middle], x: [middle], minimum: [value - 1], maximum: [value + 1], mean: [value] },
   numNonFinite: [0],
+});
+
+it('an axis that ends where the pace says stands still while the pace changes a little', () => {
+  const ends = [100, 101, 99, 103, 96, 104, 105].reduce<number[]>(
+    (found, guess) => [...found, steadyEnd(found.at(-1), guess)],
+    [],
+  );
+  expect(ends.slice(0, 5)).toEqual([103, 103, 103, 103, 103]);
+  expect(new Set(ends).size).toBe(2);
+  expect(ends.at(-1)).toBeGreaterThanOrEqual(105);
 });
 
 describe('steps at the end of a series', () => {
