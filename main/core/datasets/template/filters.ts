@@ -17,7 +17,8 @@ import {
 import { pprint } from './pprint.ts';
 import { jsonIndent, toJson, toStr } from './print.ts';
 import { STRING_FILTERS } from './stringFilters.ts';
-import { lower, reverse } from './stringMethods.ts';
+import { lower } from './stringCase.ts';
+import { reverse } from './stringMethods.ts';
 import { asMarkup, asPlain, escapeHtml, isStr, joinStr, textOf } from './taggedString.ts';
 import { runTest } from './tests.ts';
 import {

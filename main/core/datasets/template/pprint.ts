@@ -2,7 +2,7 @@
 import { PYTHON_SPACE } from './lexer.ts';
 import { order } from './operators.ts';
 import { toRepr } from './print.ts';
-import { splitLines } from './stringMethods.ts';
+import { splitLines } from './stringParts.ts';
 import { StrBuilder, asPlain, isStr, lengthInPoints, sliceUnits, textOf } from './taggedString.ts';
 import type { Str } from './taggedString.ts';
 import { Dict, Tuple, typeName } from './values.ts';

@@ -6,7 +6,9 @@ import { toFloat } from './values.ts';
 import { binary, failUndefined, isNumber, iterate, length } from './operators.ts';
 import { toRepr, toStr } from './print.ts';
 import { PYTHON_SPACE } from './lexer.ts';
-import { capitalize, lower, pad, replace, splitLines, strip, upper } from './stringMethods.ts';
+import { capitalize, lower, upper } from './stringCase.ts';
+import { pad, replace } from './stringMethods.ts';
+import { splitLines, strip } from './stringParts.ts';
 import {
   StrBuilder,
   asMarkup,

@@ -2,7 +2,7 @@
 import { TemplateError, typeError } from './errors.ts';
 import { binary, compare, contains, equal, isNumber } from './operators.ts';
 import { toStr } from './print.ts';
-import { isLower, isUpper } from './stringMethods.ts';
+import { isLower, isUpper } from './stringCase.ts';
 import { isMarkup, isStr, textOf } from './taggedString.ts';
 import { Callable, Dict, Float, Iter, Tuple, Undefined, hash } from './values.ts';
 import type { Value } from './values.ts';
