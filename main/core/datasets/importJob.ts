@@ -309,9 +309,15 @@ function noUsableRows({ count, first, mostOften }: SkippedLog): TesseraError {
   const { reason, count: often, first: example } = mostOften;
   const at = `${example.file}:${String(placeOf(example))}`;
   const what = count === 1 ? 'the only row was skipped' : `all ${counted(count, 'row')} were skipped`;
+  const why =
+    often === count
+      ? ''
+      : often === 1
+        ? ', the first because'
+        : `, most often (${counted(often, 'time')}) because`;
   return new TesseraError(
     'noUsableRows',
-    `${what}${often === count ? '' : `, ${counted(often, 'time')} because`}: ${reason}`,
+    `${what}${why}: ${reason}`,
     `${count === 1 ? 'It is' : 'The first of them:'} ${at}. Mend the rows, or say which columns and roles are meant (in Columns, or with --column and --role).`,
     { skipped: inOrder(first) },
   );
