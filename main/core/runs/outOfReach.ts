@@ -18,7 +18,7 @@ export function rateItem(recipe: Recipe, steps: number): PreflightItem {
     return {
       name,
       status: 'warn',
-      message: `${written(lr)}: at every step it is 0, and no weight changes`,
+      message: `${lr === 0 ? '0' : `${written(lr)}, which is 0 in fp32,`} at every step: no weight changes`,
       hint: `Raise optimizer.lr${lr === 0 ? '' : ` or lower schedule.warmupSteps`}; 2e-5 is the usual beginning.`,
     };
   if (warmupSteps >= steps && warmupSteps > 0)

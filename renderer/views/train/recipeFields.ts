@@ -247,7 +247,7 @@ export const recipeGroups: RecipeGroup[] = [
         path: 'profileAtStep',
         label: 'Profile at step',
         kind: 'integer',
-        placeholder: 'never',
+        placeholder: 'the tenth',
         why: 'Times every operation of that step',
       },
     ],

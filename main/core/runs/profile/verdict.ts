@@ -11,7 +11,11 @@ interface Verdict {
 /** Below this share of a step a finding is no news. */
 const worthShare = 0.005;
 const matrixOperation = /^linear_/;
-const ms = (value: number) => `${value < 10 ? value.toFixed(2) : value.toFixed(1)} ms`;
+const ms = (value: number) => {
+  const digits = value < 10 ? 2 : 1;
+  const form = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  return `${value.toLocaleString('en-US', form)} ms`;
+};
 const percent = (share: number) => `${(share * 100).toFixed(share < 0.01 ? 2 : 1)} %`;
 const sumMs = (rows: ProfileRow[]) => rows.reduce((sum, { totalMs }) => sum + totalMs, 0);
 

@@ -91,7 +91,7 @@ export function timelineOption(profile: RunProfile): ChartOption {
       data: lanes,
       axisLine: { show: false },
       axisTick: { show: false },
-      axisLabel: { ...label, align: 'left', margin: 84 },
+      axisLabel: { ...label, align: 'left', margin: 80 },
     },
     series: [
       {
