@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openDatabase, assertIndexed, type Db } from '../../db/connection.ts';
 import { listSql, runQueries, type NewRun, type StepRow } from '../../db/queries/runs.ts';
-import { addTotals, seriesQueries, type MeasuredStep } from '../../db/queries/series.ts';
+import { addTotals, fineRows, seriesQueries, type MeasuredStep } from '../../db/queries/series.ts';
 
 let db: Db;
 beforeEach(async () => {
@@ -209,6 +209,27 @@ describe('series', () => {
     );
     expect(series.read('long', 'loss', 2000, { fromStep: 5_000_000, toStep: 5_002_000 }).blockSteps).toBe(1);
     expect(series.extremes('long')).toMatchObject({ realTokens: 100 });
+  });
+
+  it('of many long curves each is coarse, and of few as fine as a screen shows, spikes and all', () => {
+    const series = seriesQueries(db);
+    runQueries(db).insert(run('long'));
+    const numSteps = 100_000;
+    for (const blockSteps of [16, 256])
+      db.prepare(
+        `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE (i + 1) * @size < @steps)
+         INSERT INTO runRollups SELECT 'long', 'loss', @size, i, @size, 0, 1.0,
+         CASE WHEN i = 54320 / @size THEN 99.0 ELSE 2.0 END, 1.5 * @size FROM n`,
+      ).run({ size: BigInt(blockSteps), steps: BigInt(numSteps) });
+    series.append('long', withTotals([step(numSteps, 1)]));
+    const [numPixels, asked] = [900, { maxRows: fineRows / 50 }];
+    const coarse = series.read('long', 'loss', numPixels, asked);
+    expect(coarse.steps.length).toBeLessThan(numPixels / 2);
+    const fine = series.read('long', 'loss', numPixels, { maxRows: fineRows / 5 });
+    expect(fine.steps.length).toBeGreaterThan(0.75 * numPixels);
+    expect(fine.steps.length).toBeLessThanOrEqual(1.25 * numPixels);
+    for (const { maximum } of [coarse, fine])
+      expect(maximum.filter((value) => value === 99)).toHaveLength(1);
   });
 
   it('sums what a run computed, and finds the best mean of twenty steps in a row', () => {
