@@ -228,8 +228,7 @@ describe('series', () => {
     const fine = series.read('long', 'loss', numPixels, { maxRows: fineRows / 5 });
     expect(fine.steps.length).toBeGreaterThan(0.75 * numPixels);
     expect(fine.steps.length).toBeLessThanOrEqual(1.25 * numPixels);
-    for (const { maximum } of [coarse, fine])
-      expect(maximum.filter((value) => value === 99)).toHaveLength(1);
+    for (const { maximum } of [coarse, fine]) expect(maximum.filter((value) => value === 99)).toHaveLength(1);
   });
 
   it('sums what a run computed, and finds the best mean of twenty steps in a row', () => {

@@ -70,7 +70,9 @@ test('train: every field of the recipe, a preflight with words and ways out, sto
   await page.locator('[id="field-schedule.warmupSteps"]').press('Tab');
   await budget.fill('1024');
   await budget.press('Tab');
-  await expect(item('Learning rate: look at this')).toContainText('Lower schedule.warmupSteps', { timeout: 60_000 });
+  await expect(item('Learning rate: look at this')).toContainText('Lower schedule.warmupSteps', {
+    timeout: 60_000,
+  });
   await expect(start).toBeEnabled();
   await page.locator('[id="field-schedule.warmupSteps"]').fill('0');
   await page.locator('[id="field-schedule.warmupSteps"]').press('Tab');
