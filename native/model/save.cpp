@@ -84,11 +84,20 @@ std::vector<SideFile> read_side_files(const fs::path& folder) {
     if (name == "state.json" || name == "manifest.json") continue;
     files.push_back({name, read_file(entry.path())});
   }
+  const fs::path templates = "additional_chat_templates";
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder / templates, none))
+    if (entry.is_regular_file() && entry.path().extension() == ".jinja")
+      files.push_back({templates / entry.path().filename(), read_file(entry.path())});
   return files;
 }
 
 void write_side_files(const std::vector<SideFile>& files, const fs::path& folder) {
-  for (const SideFile& file : files) write_file(folder / file.name, file.bytes);
+  for (const SideFile& file : files) {
+    fs::create_directories((folder / file.name).parent_path());
+    write_file(folder / file.name, file.bytes);
+    if (file.name.has_parent_path()) sync_folder((folder / file.name).parent_path());
+  }
 }
 
 }  // namespace tessera

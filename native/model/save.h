@@ -17,7 +17,7 @@ void save_weights(const Parameters& parameters, const SafetensorsFolder& source,
 // What else belongs to a model folder: config, tokenizer, chat template, generation settings. Read before a
 // run begins: the folder may be gone or be another when the run saves.
 struct SideFile {
-  fs::path name;
+  fs::path name;  // in the folder; a named chat template has a folder of its own in it
   std::string bytes;
 };
 std::vector<SideFile> read_side_files(const fs::path& folder);

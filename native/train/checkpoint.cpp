@@ -207,9 +207,9 @@ void prune_checkpoints(const fs::path& run, i64 keep, const std::vector<fs::path
 void write_manifest(const fs::path& checkpoint) {
   const char* own = "manifest.json";
   Json files = Json::array();
-  for (const auto& entry : fs::directory_iterator(checkpoint))
-    if (entry.path().filename() != own)
-      files.push_back({{"name", entry.path().filename().string()},
+  for (const auto& entry : fs::recursive_directory_iterator(checkpoint))
+    if (entry.is_regular_file() && entry.path().filename() != own)
+      files.push_back({{"name", entry.path().lexically_relative(checkpoint).generic_string()},
                        {"size", entry.file_size()},
                        {"xxh3", file_checksum(entry.path())}});
   std::sort(files.begin(), files.end(), [](const Json& a, const Json& b) { return a["name"] < b["name"]; });

@@ -207,10 +207,16 @@ TEST(Training, ResumesToTheBit) {
 TEST(Training, WhatItSavesDoesNotHangOnTheModelFolder) {
   World world;
   write_file(world.folder / "model" / "tokenizer.json", "{\"a\": 1}");
+  const fs::path named = fs::path("additional_chat_templates") / "tool_use.jinja";
+  fs::create_directory((world.folder / "model" / named).parent_path());
+  write_file(world.folder / "model" / named, "{{ messages }}");
   world.train("out", {}, false, [&] { fs::remove_all(world.folder / "model"); });
   const fs::path saved = checkpoint_path(world.folder / "out", 8);
   EXPECT_EQ(read_file(saved / "tokenizer.json"), "{\"a\": 1}");
+  EXPECT_EQ(read_file(saved / named), "{{ messages }}");
   EXPECT_TRUE(fs::exists(saved / "config.json"));
+  EXPECT_NE(read_file(saved / "manifest.json").find("tool_use.jinja"), std::string::npos);
+  check_manifest(saved);
 }
 
 TEST(Training, ACheckpointWithoutRoomIsRefusedBeforeItIsBegun) {

@@ -1,3 +1,4 @@
+import { askRun } from '../askRun.ts';
 import { defineCommand } from '../command.ts';
 import { runText } from '../runText.ts';
 
@@ -6,7 +7,6 @@ export const command = defineCommand({
   usage: 'RUN',
   options: {},
   numPositionals: [1, 1],
-  run: async ({ positionals, core }) =>
-    (await core()).call('runs:command', { id: positionals[0] ?? '', command: 'pause' }),
+  run: (invocation) => askRun(invocation, 'pause'),
   text: runText,
 });

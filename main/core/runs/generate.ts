@@ -63,7 +63,9 @@ function locate(
     throw new TesseraError('noModel', `${name} holds no config.json`, 'Give a model folder, or a run.');
   const row = runs.find(name);
   const { model, template } = JSON.parse(row.recipe) as Recipe;
-  return { weights: chooseCheckpoint(row, checkpoint).path, folder: model, template };
+  const { path: weights } = chooseCheckpoint(row, checkpoint);
+  // A checkpoint has the tokenizer that it was trained with; the model's folder may be gone or be another by now.
+  return { weights, folder: existsSync(join(weights, 'tokenizer.json')) ? weights : model, template };
 }
 
 /** The prompt as a user's turn in the model's chat template; a model without one continues the text. */
