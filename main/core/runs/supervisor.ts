@@ -1,4 +1,5 @@
 import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import type { RunListRow } from '../../../db/queries/runs.ts';
 import { TesseraError, toErrorBody } from '../../contract/errors.ts';
 import type { Recipe } from '../../contract/recipe.ts';
@@ -8,6 +9,7 @@ import type { EngineCommand } from '../engine/protocol.ts';
 import { ActiveRun, type RunStores } from './activeRun.ts';
 import { summarise } from './describe.ts';
 import { Emitter } from '../emitter.ts';
+import { hashModel } from './hashModel.ts';
 import { checkPlan, readPlan } from '../packing/planFile.ts';
 import type { TokenSource } from './planRun.ts';
 import type { RunData } from './runData.ts';
@@ -160,7 +162,8 @@ export class RunSupervisor {
   /** From tokens to the engine's end. @throws what keeps the engine from starting */
   private async train(row: RunListRow): Promise<void> {
     // Older recipes lack what was added since.
-    const recipe = checkRecipe(JSON.parse(row.recipe), 'the stored recipe');
+    const stored = checkRecipe(JSON.parse(row.recipe), 'the stored recipe');
+    const recipe = { ...stored, model: modelFor(row, stored.model) };
     const data = await this.openData(recipe);
     try {
       checkUnchanged(row, data);
@@ -192,6 +195,17 @@ export class RunSupervisor {
       if (row.kind === 'benchmark') rmSync(row.folder, { recursive: true, force: true });
     }
   }
+}
+
+/**
+ * The folder of the model: of a run that goes on from a checkpoint, where the folder that it began with is gone or holds
+ * another model by now, the checkpoint itself, which is a whole model folder.
+ */
+function modelFor({ hashes, checkpointPath }: RunListRow, model: string): string {
+  if (checkpointPath === null || !existsSync(join(checkpointPath, 'config.json'))) return model;
+  const began = (JSON.parse(hashes) as { model?: string }).model;
+  const isThere = existsSync(join(model, 'config.json'));
+  return isThere && (began === undefined || hashModel(model) === began) ? model : checkpointPath;
 }
 
 /** A plan lies on disk between preflight and start, and between a stop and its resume: it must be whole, and of these tokens. */
