@@ -24,17 +24,13 @@ void add_bench(CLI::App& app, int* status) {
       app.add_subcommand("bench", "Time whole training steps with random weights in a published shape");
   command->add_option("--shape", b.shape, "0.8b, 2b, 4b, 9b, 27b-8l or tiny")->required();
   command->add_option("--device", args->device, "cpu or cuda:N")->capture_default_str();
-  command->add_option("--steps", b.steps, "Steps measured")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--warmup", b.warmup, "Steps before")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  command->add_option("--steps", b.steps, "Steps measured")->check(above_zero())->capture_default_str();
+  command->add_option("--warmup", b.warmup, "Steps before")->check(at_least_zero())->capture_default_str();
   command->add_option("--budget", b.budget, "Positions of a micro-batch")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   command->add_option("--micro-batches", b.micro_batches, "Micro-batches of a step")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   command->add_option("--lengths", b.lengths, "Example lengths, one a line; absent: sequences of 1024");
   command->add_option("--strategy", b.strategy, "best-fit, in-order or padded")->capture_default_str();
@@ -53,14 +49,14 @@ void add_bench(CLI::App& app, int* status) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   command->add_option("--head-rows", b.head_rows, "Rows of logits at a time; 0: all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least_zero())
       ->capture_default_str();
   command->add_option("--profile", args->profile, "cuda: events or cupti")
       ->check(CLI::IsMember({"events", "cupti"}))
       ->capture_default_str();
   command
       ->add_option("--profile-steps", args->profile_steps, "cuda: further steps, timed by operation; 0: none")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least_zero())
       ->capture_default_str();
   command->add_flag("--hash", b.hash, "Hash of the weights at the end");
   command->add_flag("--eager", args->eager, "cuda: submit operation by operation instead of graphs");

@@ -26,6 +26,22 @@ inline void accept_json(CLI::App* command) {
       "--json", [] {}, "JSON on stdout (always on)");
 }
 
+// CLI11's own name the largest double there is, in 309 digits.
+inline CLI::Validator number_check(const char* kind, const char* words, bool (*good)(double)) {
+  return {[=](std::string& text) {
+            double value = 0;
+            return CLI::detail::lexical_cast(text, value) && good(value) ? std::string()
+                                                                         : "'" + text + "' is " + words;
+          },
+          kind};
+}
+inline CLI::Validator above_zero() {
+  return number_check("POSITIVE", "no number above 0", [](double v) { return v > 0; });
+}
+inline CLI::Validator at_least_zero() {
+  return number_check("NONNEGATIVE", "no number of 0 or more", [](double v) { return v >= 0; });
+}
+
 // One JSON value on one line of stdout.
 void print_json(const Json& value);
 

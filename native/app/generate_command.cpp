@@ -33,10 +33,10 @@ void add_generate(CLI::App& app, int* status) {
   command->add_option("--model", args->model, "Model or checkpoint folder")->required();
   command->add_option("--ids-in", args->ids_in, "File with {\"ids\":[…]} instead of stdin");
   command->add_option("--tokens", args->sampling.tokens, "New tokens at most")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least_zero())
       ->capture_default_str();
   command->add_option("--temperature", args->sampling.temperature, "0: the likeliest token")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least_zero())
       ->capture_default_str();
   command->add_option("--seed", args->sampling.seed, "Seed of the drawing")->capture_default_str();
   command->add_option("--stop", args->sampling.stop, "Ids that end the answer")->delimiter(',');

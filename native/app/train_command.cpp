@@ -33,9 +33,9 @@ void add_train(CLI::App& app, int* status) {
   command
       ->add_option("--measure", args->measure.seconds,
                    "Time steps over the plan for about so many seconds; train and save nothing")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   command->add_option("--passes", args->measure.passes, "With --measure: rounds over the plan at most")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least_zero());
   command->add_flag("--attached", args->attached,
                     "The end of stdin means that the parent is gone: save and exit");
   accept_json(command);

@@ -63,7 +63,7 @@ void add_verify(CLI::App& app, int* status) {
   command->add_option("--cache", args->proof.cache, "Folder of tokenised shards");
   command->add_option("--plan", args->proof.plan, "The packed bins");
   command->add_option("--positions", args->proof.positions, "Positions of the pack at most; 0: a few seconds")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least_zero());
   command->add_flag("--leak", args->leak, "Lose a boundary of the pack: the proof must fail");
   command->add_option("--device", args->device, "cpu or cuda:N")->capture_default_str();
   command->add_option("--policy", args->policy, "Recomputation: full, P1, P2, P0")->capture_default_str();

@@ -89,6 +89,15 @@ void AtomicFile::commit() {
   if (::rename(partial_.c_str(), path_.c_str()) != 0) fail(path_, "cannot rename into place");
 }
 
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) fs::create_directories(folder, error);
+  if (!error && !fs::is_directory(folder, error)) error = std::make_error_code(std::errc::not_a_directory);
+  if (error)
+    throw EngineError("io_error", folder.string() + ": " + error.message(),
+                      "Check the path and its permissions.");
+}
+
 void write_file(const fs::path& path, std::string_view text) {
   AtomicFile file(path);
   file.write(text.data(), text.size());

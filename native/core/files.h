@@ -42,7 +42,8 @@ class AtomicFile {
 };
 
 void write_file(const fs::path& path, std::string_view text);  // through AtomicFile
-void sync_folder(const fs::path& folder);                      // makes the names in it durable
+void make_folder(const fs::path& folder);  // and those above it, where it is not there; EngineError io_error
+void sync_folder(const fs::path& folder);  // makes the names in it durable
 std::string read_file(const fs::path& path);
 std::string file_checksum(const fs::path& path);  // XXH3, 64 bits, 16 hex digits
 std::string text_checksum(std::string_view text);

@@ -65,11 +65,7 @@ void write_initial_model(const fs::path& config_file, std::uint64_t seed, DType 
            write(raw.data(), raw.size());
          }});
   }
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    throw EngineError("io_error", folder.string() + ": " + error.message(),
-                      "Check the path and its permissions.");
+  make_folder(folder);
   write_safetensors(folder / "model.safetensors", tensors, R"({"format":"pt"})");
   write_file(folder / "config.json", read_file(config_file));
 }

@@ -221,6 +221,7 @@ Json Trainer::forecast() const {
 
 void Trainer::start() {
   account_.begin();
+  make_folder(options_.out);  // where nothing can be written, nothing is learnt
   emit({{"event", "progress"},
         {"what", "load"},
         {"done", 0},

@@ -10,6 +10,7 @@
 
 #include "model/boundaries.h"
 #include "support.h"
+#include "train/bench.h"
 #include "train/trainer.h"
 
 namespace tessera {
@@ -502,6 +503,22 @@ TEST(Cache, LabelsStayInsideTheirExample) {
   EXPECT_EQ(labels[2], kIgnoreLabel);
   EXPECT_EQ(labels[6], kIgnoreLabel);
   EXPECT_EQ(targets, world.data.targets());
+}
+
+// Asked before the device is made: of one that cannot be, nothing is known.
+TEST(Bench, AnImpossibleDeviceHasNoMemoryInUse) {
+  for (const char* device : {"cuda:-1", "cuda:", "cuda:4096", "cpu"})
+    EXPECT_EQ(used_bytes(device), -1) << device;
+}
+
+TEST(Files, AFolderIsMadeOrThePathIsNamed) {
+  const TempFolder folder;
+  make_folder(folder.path() / "a" / "b");
+  make_folder(folder.path() / "a" / "b");
+  EXPECT_TRUE(fs::is_directory(folder.path() / "a" / "b"));
+  write_file(folder.path() / "file", "");
+  expect_error("io_error", "file", [&] { make_folder(folder.path() / "file"); });
+  expect_error("io_error", "within", [&] { make_folder(folder.path() / "file" / "within"); });
 }
 
 }  // namespace
