@@ -199,14 +199,14 @@ __device__ __forceinline__ void accumulate(const Work& work, int warp, int lane,
     wgmma_commit();
   };
   if (work.num_tiles == 0) return;
-  named_barrier(kFull, kThreads);
+  named_barrier_anywhere(kFull, kThreads);
   first_product(0);
   wgmma_wait<0>();
   wgmma_fence(x);
   for (int tile = 0; tile + 1 < work.num_tiles; ++tile) {
     const int stage = tile & 1;
     second_product(tile);
-    named_barrier(kFull + (stage ^ 1), kThreads);
+    named_barrier_anywhere(kFull + (stage ^ 1), kThreads);
     first_product(stage ^ 1);
     wgmma_wait<1>();
     wgmma_fence(acc);

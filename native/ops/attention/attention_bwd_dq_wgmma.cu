@@ -165,14 +165,14 @@ __device__ __forceinline__ void accumulate(const Work& work, const Gradients& ou
         wgmma_registers_256(acc, ds[ks], mn_major<kKeys>(work.keys(stage), ks));
       wgmma_commit();
     };
-    named_barrier(kFull, kThreads);
+    named_barrier_anywhere(kFull, kThreads);
     first_products(0);
     wgmma_wait<0>();
     int stage = 0;
     for (int tile = 0; tile + 1 < own; ++tile) {
       second_product(tile, stage);
       const int next = next_stage(stage);
-      named_barrier(kFull + next, kThreads);
+      named_barrier_anywhere(kFull + next, kThreads);
       first_products(next);
       wgmma_wait<1>();
       wgmma_fence(acc);
@@ -189,7 +189,7 @@ __device__ __forceinline__ void accumulate(const Work& work, const Gradients& ou
     store_queries(work, out.dq, group, warp, lane, acc);
   } else {
     for (int tile = 0; tile < work.num_tiles; ++tile) {
-      named_barrier(kFull + tile % kStages, kThreads);
+      named_barrier_anywhere(kFull + tile % kStages, kThreads);
       leave(tile, tile % kStages);
     }
   }
