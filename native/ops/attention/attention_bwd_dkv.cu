@@ -60,7 +60,6 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int kv_head = blockIdx.x;
   const Chunk chunk = args.chunk[blockIdx.y];
   if (chunk.count == 0) return;
-  const int end = args.cu[chunk.seq + 1];
   const u32 base = shared_address(shared);
 
   Frag keys[16];  // K of warps 0-3, V of warps 4-7
@@ -79,11 +78,11 @@ __global__ void __launch_bounds__(kThreads, 1)
     __syncthreads();
   }
 
-  const int tiles_a_head = (end - chunk.begin + kQueries - 1) / kQueries;
-  const int num_tiles = tiles_a_head * args.group;
+  const int tiles_a_head = (args.cu[chunk.seq + 1] - chunk.begin + kQueries - 1) / kQueries;
   const auto load = [&](int tile, int stage) {
-    const int head = kv_head * args.group + tile / tiles_a_head;
-    const int first = chunk.begin + tile % tiles_a_head * kQueries, valid = end - first;
+    const int head = static_cast<int>(blockIdx.x) * args.group + tile / tiles_a_head;
+    const int first = args.chunk[blockIdx.y].begin + tile % tiles_a_head * kQueries,
+              valid = args.cu[args.chunk[blockIdx.y].seq + 1] - first;
     const size_t at = args.q_at(first, head);
     const u32 to = base + stage * kStageBytes;
     load_tile<kQueries, kThreads>(Tile<kHead>(to, lane), args.q + at, args.q_at(1, 0), valid, thread);
@@ -101,23 +100,23 @@ __global__ void __launch_bounds__(kThreads, 1)
   float acc[32][4] = {};
   load(0, 0);
   copy_async_commit();
-  for (int tile = 0; tile < num_tiles; ++tile) {
+  for (int tile = 0; tile < tiles_a_head * args.group; ++tile) {
     const int stage = tile & 1;
     thread = opaque(thread);
     lane = thread % 32;
     copy_async_wait<0>();
     __syncthreads();
-    if (tile + 1 < num_tiles) load(tile + 1, stage ^ 1);
+    if (tile + 1 < tiles_a_head * args.group) load(tile + 1, stage ^ 1);
     copy_async_commit();
     const Tile<kHead> q(base + stage * kStageBytes, lane), d_o(base + stage * kStageBytes + kTileBytes, lane);
     const float* rows = reinterpret_cast<const float*>(shared + kRows) + stage * 2 * kQueries;
     uint4* exchange = reinterpret_cast<uint4*>(shared + kExchange + stage * kKeys * kQueries * 2) +
-                      ((warp % 4) * 2) * 32 + lane;
+                      (thread / 32 % 4 * 2) * 32 + lane;
     float x[4][4];
     key_query_product(keys, Tile<kHead>(for_values ? q.base : d_o.base, lane), x);
     if (for_values) {
       // Query minus key, of this thread's first element; negative where the key lies after the query.
-      const int ahead = tile % tiles_a_head * kQueries + 2 * q4 - (key0 + lane / 4);
+      const int ahead = tile % tiles_a_head * kQueries + lane % 4 * 2 - (thread / 32 % 4 * 16 + lane / 4);
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
         const float2 l = *reinterpret_cast<const float2*>(rows + 8 * n + 2 * q4);

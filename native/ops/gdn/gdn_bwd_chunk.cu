@@ -13,9 +13,10 @@
 //   d_gamma = reverse inclusive sum of dG
 // (CUDA.md derives dG; <-e beta dB S^T, K> is computed as -e beta <dB, K S>.)
 //
-// The value columns go in two halves, each pass fetching what the next needs: 98.5 KB of shared memory, two
-// blocks an SM. Warp w owns token rows 16 (w % 4).. and the column half w / 4 of every product. Outputs are
-// overwritten; gates of unused chunks become zero. Reference: gdn_reference.cu; check: tests/native/cuda.
+// The value columns go in two halves, each pass fetching what the next needs: 98.5 KB of shared memory, one
+// block an SM (two need more than sm_80 has; with their 128 registers a thread this spills). Warp w owns
+// token rows 16 (w % 4).. and the column half w / 4 of every product. Outputs are overwritten; gates of
+// unused chunks become zero. Reference: gdn_reference.cu; check: tests/native/cuda.
 #include "ops/gdn/gdn_device.cuh"
 #include "ops/gdn/gdn_kernels.h"
 
@@ -24,14 +25,6 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
-
-// Two blocks need 198 KB of shared memory on an SM: sm_90 and sm_100 have it. The others get the registers
-// instead.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900 && __CUDA_ARCH__ / 100 != 10
-constexpr int kBlocksAnSm = 1;
-#else
-constexpr int kBlocksAnSm = 2;
-#endif
 
 // Shared memory, in bytes.
 constexpr int kK = 0;
@@ -338,7 +331,7 @@ __device__ __forceinline__ void finish_gates(const Block& block, const Gradients
   out.d_gamma[at + 32] = dg[1];
 }
 
-__global__ void __launch_bounds__(kThreads, kBlocksAnSm)
+__global__ void __launch_bounds__(kThreads, 1)
     gdn_bwd_chunk_kernel(Args args, Gradients out, const bf16* d_o, const bf16* state) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const int thread = threadIdx.x, warp = thread / 32, head = blockIdx.x, chunk_index = blockIdx.y;
