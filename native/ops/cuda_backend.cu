@@ -1,5 +1,3 @@
-#include <nvtx3/nvToolsExt.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -57,8 +55,11 @@ CudaBackend::CudaBackend(const CudaOptions& options)
   compute_capability_ = properties.major * 10 + properties.minor;
   check_cuda(cudaSetDevice(device_), "cudaSetDevice");
   cudaFuncAttributes attributes;
-  const bool has_code = cudaFuncGetAttributes(&attributes, probe_kernel) == cudaSuccess;
-  if (compute_capability_ < kOldestArchitecture || !has_code) {
+  const cudaError_t probed = cudaFuncGetAttributes(&attributes, probe_kernel);
+  // What others leave of the GPU says nothing of this engine's code for it.
+  if (probed == cudaErrorMemoryAllocation || probed == cudaErrorDevicesUnavailable)
+    check_cuda(probed, name().c_str());
+  if (compute_capability_ < kOldestArchitecture || probed != cudaSuccess) {
     throw EngineError(
         "unsupported_architecture",
         name() + " (" + gpu_name_ + ", compute capability " + std::to_string(properties.major) + "." +
@@ -283,23 +284,19 @@ void CudaBackend::profile(bool on) {
 
 i64 CudaBackend::kernels(int graph) const { return graphs_.at(graph).kernels; }
 
-bool CudaBackend::begin_op(const char* op, OpCost cost) {
-  if (mode_ == Mode::rehearsing) return false;
+void CudaBackend::begin_op(const char* op, OpCost cost) {
   submissions_ += mode_ == Mode::eager;
-  nvtxRangePushA(op);
   if (profiling_) profiler_.begin(op, phase_, layer_, cost, stream_, mode_ == Mode::capturing);
-  return true;
 }
 
 void CudaBackend::end_op() {
   if (profiling_) profiler_.end(stream_, mode_ == Mode::capturing);
-  nvtxRangePop();
 }
 
 void CudaBackend::scope(const char* phase, int layer) {
   phase_ = phase;
   layer_ = layer;
-  nvtxMarkA((phase_ + " " + std::to_string(layer)).c_str());
+  if (mode_ != Mode::rehearsing) ranges_.enter(phase_, layer);
 }
 
 std::vector<OpTime> CudaBackend::op_times() {

@@ -15,6 +15,7 @@
 #include "ops/backend.h"
 #include "ops/kernel_tier.h"
 #include "ops/linear/cublaslt.h"
+#include "ops/nvtx_ranges.h"
 #include "ops/op_profiler.h"
 
 namespace tessera {
@@ -128,11 +129,13 @@ class CudaBackend : public Backend {
   // Submits one operation: named to the profiler and to its error, left out of a rehearsal.
   template <class Launch>
   void run(const char* op, OpCost cost, Launch&& launch) {
-    if (!begin_op(op, cost)) return;
+    if (mode_ == Mode::rehearsing) return;
+    const NvtxRanges::Operation range(op);
+    begin_op(op, cost);
     launch();
     end_op();
   }
-  bool begin_op(const char* op, OpCost cost);  // false: rehearsing
+  void begin_op(const char* op, OpCost cost);
   void end_op();
   void multiply(const char* op, MatrixProduct product);
   void rehearse_product(const MatrixProduct& product);
@@ -158,6 +161,7 @@ class CudaBackend : public Backend {
   i64 submissions_ = 0, idle_launches_ = 0;
   std::string phase_ = "forward";
   int layer_ = -1;
+  NvtxRanges ranges_;
   OpProfiler profiler_;
   DeviceRoof roof_;
 };
