@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Everything that only a GPU can check, in one command and one table. Usage: check_all.sh BUILD_DIR [DEVICE]
 # Needs the build's programs and the fixtures; python3 with torch and transformers adds a row, so does compute-sanitizer.
-# ONLY="a b" runs the groups named: machine operations cores model odd shapes identity run packs faults memory profile
-# sanitizer. SHAPES: where the models of `shapes` are kept.
+# ONLY="a b" runs the groups named: machine operations cores model odd shapes identity run packs calls faults memory
+# profile sanitizer. SHAPES: where the models of `shapes` are kept.
 # LOGS: a folder for the full output.
 #   machine     hello's GPUs and kernels, the self-test in the published sizes, the roof, telemetry at 10 Hz and its cost
 #   operations  each operation against the CPU backend: packed lengths 1 2 3 4 5 63 64 65 127 129 4096 and empty
@@ -13,10 +13,11 @@
 #   identity    equal weights after the same steps: two runs, without graphs, every policy
 #   run         train: pause, checkpoint, stop, resumed = never stopped, both optimizers; NaN refused; loaded by transformers
 #   packs       a bin's extremes: 8,190 examples, one of 8,192, chance; losses as on the CPU, two runs and policies equal
+#   calls       wrong calls and files: each refused in words; killed and resumed, a full disk, a GPU that is nearly full
 #   faults      no GPU, old driver, no code for the architecture, missing libraries, too little memory: code and way out
 #   memory      forecast against what the driver says this process took, 3 %, four shapes and policies
-#   profile     by kernel (CUPTI) and by operation (events)
-#   sanitizer   memcheck, racecheck, synccheck and initcheck of the Hopper kernels; memcheck and racecheck of verify
+#   profile     by kernel (CUPTI) and by operation (events); NVTX's ranges
+#   sanitizer   memcheck, racecheck, synccheck and initcheck of the Hopper kernels and of verify on a small model
 set -uo pipefail
 build=${1:?the build folder}
 device=${2:-cuda:0}
@@ -95,6 +96,9 @@ fi
 if wants packs; then
   python3 "$root/tests/native/cuda/check_packs.py" "$engine" "$device" "$golden/real-dims" "$logs" || failed=1
 fi
+if wants calls; then
+  python3 "$root/tests/native/cuda/check_calls.py" "$engine" "$device" "$golden/real-dims" "$logs" || failed=1
+fi
 if wants faults; then python3 "$root/tests/native/cuda/check_faults.py" "$engine" "$device" "$logs" || failed=1; fi
 
 if wants memory; then
@@ -119,55 +123,12 @@ if wants profile; then
     [ $code -eq 0 ] && field "'whole' if v['profileSource'].startswith('$source') and 0.8 < sum(o['totalMs'] for o in v['ops']) / 3 / v['msPerStep']['median'] < 1.1 else 'part'" <"$logs/profile-$source.json" | grep -q whole
     row "profile by $source" $? "$told"
   done
+  python3 "$root/tests/native/cuda/check_nvtx.py" "$engine" "$build/libnvtx_recorder.so" "$device" "$logs" || failed=1
 fi
 
 if wants sanitizer; then
   if command -v compute-sanitizer >/dev/null; then
-    # Side by side: each is bound by one core. The model: two layers that the fast kernels serve.
-    "$root/tests/native/cuda/check_shapes.sh" "$engine" "$device" "${SHAPES:-$logs/shapes}" "$logs" make
-    small=${SHAPES:-$logs/shapes}/fast-small
-    [ -e "$small/expected.json" ] || small=$golden/real-dims
-    verify="$engine verify --precision bf16 --fixture $small --device $device"
-    cases=("memcheck gdn_check --quick-hopper" "racecheck gdn_check --quick-hopper" "initcheck gdn_check --quick-hopper"
-      "synccheck gdn_check --quick-hopper" "memcheck attention_check --quick-hopper"
-      "racecheck attention_check --quick-hopper" "initcheck attention_check --quick-hopper"
-      "synccheck attention_check --quick-hopper" "racecheck barrier_check" "memcheck verify" "racecheck verify")
-    for case in "${cases[@]}"; do
-      read -r tool what options <<<"$case"
-      run=("$build/$what" $options)
-      [ "$what" = verify ] && run=($verify)
-      (
-        timeout "${SANITIZER_SECONDS:-600}" compute-sanitizer --print-limit 100000 --tool "$tool" "${run[@]}" >"$logs/$tool-$what.log" 2>&1
-        echo $? >"$logs/$tool-$what.code"
-      ) &
-    done
-    wait
-    # A race that the tool also sees in PTX's own example of a producer and a consumer at named barriers.
-    documented=$(grep -c 'Error: Race.*documented_pattern' "$logs/racecheck-barrier_check.log")
-    grep -q 'Error: Race.*waiting_pattern' "$logs/racecheck-barrier_check.log" && documented=0
-    row "racecheck on PTX's own example" 0 "$documented races reported where PTX documents none"
-    for case in "${cases[@]}"; do
-      read -r tool what options <<<"$case"
-      [ "$what" = barrier_check ] && continue
-      code=$(cat "$logs/$tool-$what.code")
-      log=$logs/$tool-$what.log
-      summary=$(grep 'SUMMARY' "$log" | tail -1)
-      # Not the library's own kernels (nvjet), which pass data by barriers that racecheck does not know. synccheck takes
-      # waits of two warpgroups in different places of a program for divergence: attention_bwd_{dkv,dq}_wgmma's.
-      known='nvjet'
-      [ "$tool" = synccheck ] && known='nvjet\|attention_bwd_d[kq]v*_wgmma_kernel'
-      grep -E 'Error:|Warning:|Invalid|Uninitialized|=== +at ' "$log" | grep -v "$known" >"$logs/findings"
-      alike=0
-      if [ "$documented" -gt 0 ]; then
-        alike=$(grep -c 'Race.*gdn_\(fwd\|bwd_state\)_wgmma_kernel' "$logs/findings")
-        grep -v 'Race.*gdn_\(fwd\|bwd_state\)_wgmma_kernel' "$logs/findings" >"$logs/others"
-        mv "$logs/others" "$logs/findings"
-      fi
-      # The tool's own exit status counts what is left out here; the program's result is in its log.
-      [ "$code" -ne 124 ] && [ -n "$summary" ] && ! [ -s "$logs/findings" ] &&
-        ! grep -q "didn't terminate\|Internal Sanitizer\|[1-9][0-9]* failed" "$log"
-      row "$tool, $what" $? "${summary#========= } exit $code, $(wc -l <"$logs/findings") findings, $alike like the example's"
-    done
+    "$root/tests/native/cuda/check_sanitizer.sh" "$build" "$device" "${SHAPES:-$logs/shapes}" "$logs" || failed=1
   else
     echo "skip  compute-sanitizer                  not on this machine"
   fi
