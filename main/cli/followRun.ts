@@ -82,8 +82,8 @@ export async function notFailed(core: CoreClient, run: RunSummary): Promise<RunS
   if (run.status !== 'failed') return run;
   const { hint } = (await core.call('runs:show', { id: run.id })).run;
   const message = `run ${run.name} (${run.id}) failed at step ${run.steps}: ${run.reason ?? 'for no known reason'}`;
-  const goesOn = `It goes on from its newest checkpoint with: tessera resume ${run.id}`;
-  throw new TesseraError('runFailed', message, hint === undefined ? goesOn : `${hint} ${goesOn}`);
+  const way = hint ?? 'Resume it: it goes on from its newest checkpoint.';
+  throw new TesseraError('runFailed', message, `${way} To go on: tessera resume ${run.id}`);
 }
 
 function sentence(what: string): string {
