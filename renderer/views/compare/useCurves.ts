@@ -22,8 +22,8 @@ const roundTo = 100;
 export function useCurves(wanted: () => CurvesWanted) {
   const notices = useNoticeStore();
   const curves = shallowRef<Series[]>([]);
-  /** Those that are as fine as they are drawn, by run and steps. */
-  const fine = new Map<string, Series>();
+  /** Those that are as fine as they are drawn, by run, of so many steps. */
+  const fine = new Map<string, { steps: number; series: Series }>();
   let shape = '';
   let generation = 0;
 
@@ -32,26 +32,35 @@ export function useCurves(wanted: () => CurvesWanted) {
     if (numPixels <= 0 || runs.length === 0) return;
     const maxPoints = Math.ceil(numPixels / roundTo) * roundTo;
     if (shape !== (shape = [metric, axis, maxPoints].join())) fine.clear();
-    const keyOf = new Map(runs.map(({ id, steps }) => [id, `${id} ${String(steps)}`]));
-    const kept = new Map(runs.map(({ id }) => [id, fine.get(keyOf.get(id) ?? '')]));
+    const stepsOf = new Map(runs.map(({ id, steps }) => [id, steps]));
+    const keep = (series: Series) =>
+      fine.set(series.runId, { steps: stepsOf.get(series.runId) ?? 0, series });
+    const kept = new Map<string, Series>();
+    for (const { id, steps } of runs) {
+      const known = fine.get(id);
+      if (known?.steps === steps) kept.set(id, known.series);
+    }
     const read = async (ids: string[]) =>
       ids.length === 0 ? [] : (await client.call('runs:series', { ids, metric, axis, maxPoints })).series;
-    const show = (fresh: Series[]) => {
-      for (const series of fresh) kept.set(series.runId, series);
+    const show = () => {
       curves.value = runs.flatMap(({ id }) => kept.get(id) ?? []);
     };
-    const missing = runs.flatMap(({ id }) => (kept.get(id) === undefined ? [id] : []));
-    const first = await read(missing);
+    const first = await read(runs.flatMap(({ id }) => (kept.has(id) ? [] : [id])));
     if (mine !== generation) return;
-    show(first);
+    for (const series of first) kept.set(series.runId, series);
+    show();
     const coarse = first.filter((each) => isCoarse(each, maxPoints));
-    for (const series of first) if (!coarse.includes(series)) fine.set(keyOf.get(series.runId) ?? '', series);
+    for (const series of first) if (!coarse.includes(series)) keep(series);
     for (const ids of groups(coarse, axis)) {
       const sharper = await read(ids);
       if (mine !== generation) return;
-      for (const series of sharper) fine.set(keyOf.get(series.runId) ?? '', series);
-      show(sharper);
+      for (const series of sharper) {
+        keep(series);
+        kept.set(series.runId, series);
+      }
     }
+    // Drawing fifty lines costs the page more than reading them costs the core: once for all.
+    if (coarse.length > 0) show();
   }
 
   watch(
