@@ -20,7 +20,7 @@ import { downloadFromHub, hubAccess, parseHubName } from './hub.ts';
 import { skippedName, type ImportJob, type JobFile } from './importJob.ts';
 import { ImportNotes } from './importNotes.ts';
 import { runInThread } from './importThread.ts';
-import { hashParts, hashTemplates, readModelFolder } from './modelFolder.ts';
+import { hashParts, hashTemplates, readModelFolder, type ModelFolder } from './modelFolder.ts';
 import type { ReadOptions, TokenOptions } from './options.ts';
 import { readSkipped, type SkippedRow } from './problems.ts';
 import { describeFileError, listDataFiles } from './readers/files.ts';
@@ -143,7 +143,7 @@ export class Datasets {
   }
 
   /**
-   * The tokens of a dataset as a run needs them: those made at import, or, for another model, template or
+   * The tokens of a dataset as a run needs them: those made at import, whatever became of its files, or, for another model, template or
    * supervision, others made now from the same files. Release the lease when the run has ended.
    * @throws {TesseraError} `sourceChanged` where the files are no longer those that were imported
    */
@@ -152,10 +152,22 @@ export class Datasets {
     const source = JSON.parse(row.source) as DatasetSource & { datasetHash: string };
     const modelDir = request.modelDir ?? source.modelDir;
     const isAsImported = modelDir === source.modelDir && request.tokens === undefined;
-    if (isAsImported && this.store.has(row.cacheKey)) return this.store.lease(row.cacheKey);
     const wanted = { ...source, modelDir, tokens: request.tokens ?? source.tokens };
-    const { manifest } = await this.makeTokens(wanted, false, call, source.datasetHash);
-    return this.store.lease(manifest.key);
+    if (this.store.has(row.cacheKey)) {
+      const lease = this.store.lease(row.cacheKey);
+      // What is made already needs neither the files nor a look at them: they may have gone since.
+      if (isAsImported || isMadeFor(wanted, lease.manifest)) return lease;
+      lease.release();
+    }
+    try {
+      const { manifest } = await this.makeTokens(wanted, false, call, source.datasetHash);
+      return this.store.lease(manifest.key);
+    } catch (error) {
+      if (!(error instanceof TesseraError) || error.code !== 'noFile') throw error;
+      const hint =
+        'Its rows are read again for other tokens than those of its import. Put the file back, or import again.';
+      throw new TesseraError('noFile', `the dataset '${row.name}': ${error.message}`, hint);
+    }
   }
 
   /** The first `limit` rows that were left out, from number `from` on, by file and place. */
@@ -251,12 +263,24 @@ function describe(source: DatasetSource, files: JobFile[]): ImportJob['about'] {
   const { read, tokens } = source;
   const hashes = {
     dataset: hashParts(files.map(({ sha256 }) => sha256)),
+    ...hashesBesideFiles(source, model),
+  };
+  const key = hashParts([...Object.values(hashes), ...files.map(({ path }) => path)]).slice(0, 32);
+  return { key, hashes, options: { ...read, ...tokens }, model: basename(model.dir) };
+}
+
+function hashesBesideFiles({ read, tokens }: DatasetSource, model: ModelFolder) {
+  return {
     template: hashTemplates(model.templates),
     tokenizer: hashParts([model.tokenizerHash, JSON.stringify([model.specialTokens, model.addBos])]),
     options: hashParts([JSON.stringify(sortKeys([cacheVersion, read, tokens]))]),
   };
-  const key = hashParts([...Object.values(hashes), ...files.map(({ path }) => path)]).slice(0, 32);
-  return { key, hashes, options: { ...read, ...tokens }, model: basename(model.dir) };
+}
+
+/** Whether the tokens of an import are those that this model and these options make of it. */
+function isMadeFor(source: DatasetSource, { hashes }: CacheManifest): boolean {
+  const wanted = Object.entries(hashesBesideFiles(source, readModelFolder(source.modelDir)));
+  return wanted.every(([name, hash]) => hashes[name as keyof typeof hashes] === hash);
 }
 
 /** Options that say the same are the same, in whatever order they were given. */

@@ -339,6 +339,30 @@ describe('the cache', () => {
     await expect(datasets.tokens(dataset.id, {}, call())).rejects.toThrow('changed since the import');
   });
 
+  it('serves a run whose recipe says what the import said, without its files; other tokens need them', async () => {
+    const { datasets } = await openDatasets(tempFolder());
+    const file = join(writeFiles({ 'a.jsonl': lines(chat('a', 'b')) }), 'a.jsonl');
+    const modelDir = makeModel({ template: chatMl });
+    const { dataset } = await datasets.import(request([file], modelDir), call());
+    rmSync(file);
+    const same = { modelDir, tokens: structuredClone(defaultTokenOptions) };
+    const lease = await datasets.tokens(dataset.id, same, call());
+    expect(lease.manifest.key).toBe(dataset.cacheKey);
+    lease.release();
+    const others = [
+      { modelDir: makeModel({ template: `${chatMl} ` }) },
+      {
+        modelDir,
+        tokens: { ...defaultTokenOptions, supervise: { turns: 'last', reasoning: true } } as const,
+      },
+    ];
+    for (const other of others)
+      await expect(datasets.tokens(dataset.id, other, call())).rejects.toMatchObject({
+        code: 'noFile',
+        message: expect.stringContaining(`the dataset '${dataset.name}': `) as string,
+      });
+  });
+
   it('that is in use stays; what died half-written goes', async () => {
     const home = tempFolder();
     const { datasets, context } = await openDatasets(home);
