@@ -76,6 +76,8 @@ function isRepeatable(value: Value): value is Str | Value[] | Tuple {
 }
 
 function repeat(value: Str | Value[] | Tuple, times: number): Value {
+  if (Math.abs(times) >= 2 ** 63)
+    throw new TemplateError('OverflowError', "cannot fit 'int' into an index-sized integer");
   const count = Math.max(0, times);
   if (isStr(value)) {
     if (textOf(value).length * count > MAX_REPEATED)

@@ -146,6 +146,7 @@ describe('fails where Python fails, in its words', () => {
     ['{{ l.append(1) }}', "SecurityError: access to attribute 'append' of 'list' object is unsafe."],
     ['{{ "".__class__.x }}', "SecurityError: access to attribute '__class__' of 'str' object is unsafe."],
     ['{{ 1 // 0 }}', 'ZeroDivisionError: integer division or modulo by zero'],
+    ['{{ "" * 2 ** 70 }}', "OverflowError: cannot fit 'int' into an index-sized integer"],
     ['{% for a, b in [1] %}{% endfor %}', 'TypeError: cannot unpack non-iterable int object'],
     ['{{ nil|length }}', "TypeError: object of type 'NoneType' has no len()"],
     ['{% for x in 5 %}{% endfor %}', "TypeError: 'int' object is not iterable"],
