@@ -77,6 +77,14 @@ function storeError(error: unknown): ErrorBody | undefined {
       message: `the disk is full (${message}); nothing was changed`,
       hint: 'Free some space where the home folder lies, then try again.',
     };
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') {
+    const { path } = error as { path?: unknown };
+    return {
+      code: 'noPermission',
+      message: `the system forbids it: ${typeof path === 'string' ? path : message} (${code})`,
+      hint: 'Mend its permissions; a home that may not be written can be another: --home DIR, TESSERA_HOME.',
+    };
+  }
   if (/^SQLITE_(CORRUPT|NOTADB)/.test(code))
     return {
       code: 'historyDamaged',

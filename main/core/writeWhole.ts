@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { lstatSync, realpathSync } from 'node:fs';
+import { existsSync, lstatSync, realpathSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { TesseraError } from '../contract/errors.ts';
@@ -22,8 +22,10 @@ export async function writeWhole(file: string, content: string | Uint8Array): Pr
       await writeFile(partial, content);
       await rename(partial, target);
     } catch (error) {
-      await rm(partial, { force: true });
-      throw error;
+      await rm(partial, { force: true }).catch(() => undefined);
+      // The file may be writable where its folder is not.
+      if (!isRefusal(error) || !existsSync(target)) throw error;
+      await writeFile(target, content);
     }
   } catch (error) {
     throw describe(path, error as NodeJS.ErrnoException);
@@ -37,10 +39,15 @@ function targetOf(path: string): string | undefined {
   return lstatSync(real).isFile() ? real : undefined;
 }
 
+const isRefusal = (error: unknown) =>
+  ['EACCES', 'EPERM', 'EROFS'].includes((error as NodeJS.ErrnoException).code ?? '');
+
 function describe(path: string, { code, message }: NodeJS.ErrnoException): TesseraError {
   if (code === 'ENOSPC' || code === 'EDQUOT') {
     const hint = 'Free some space there, or give a file on another disk.';
     return new TesseraError('diskFull', `${path} was not written: its disk is full`, hint);
   }
-  return new TesseraError('notWritable', `${path} cannot be written: ${message}`, 'Give another file.');
+  // Without the name of the file that stands in for it.
+  const [why = message] = message.split(', ', 1);
+  return new TesseraError('notWritable', `${path} cannot be written: ${why}`, 'Give another file.');
 }

@@ -39,7 +39,7 @@ export async function exportRun(
     for (const name of files) await cp(join(weights, name), join(partial, name), { recursive: true });
     await rename(partial, target);
   } catch (error) {
-    await rm(partial, { recursive: true, force: true });
+    await rm(partial, { recursive: true, force: true }).catch(() => undefined);
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'ENOSPC') {
       const hint = 'Nothing of it was left there. Free some space, or give a folder on another disk.';
@@ -47,7 +47,7 @@ export async function exportRun(
     }
     throw new TesseraError(
       'notWritable',
-      `${target} cannot be written: ${message}`,
+      `${target} cannot be written: ${message.split(', ', 1)[0] ?? message}`,
       'Nothing of it was left there.',
     );
   } finally {

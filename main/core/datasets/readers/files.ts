@@ -86,11 +86,10 @@ export function describeFileError(error: unknown, path: string): Error {
     return new TesseraError('noFile', `${path} is a loop of symbolic links`, 'Check where its links lead.');
   }
   if (isCode(error, 'EACCES', 'EPERM')) {
-    return new TesseraError(
-      'noPermission',
-      `no permission to read ${path}`,
-      'Change its permissions, or copy it.',
-    );
+    const { syscall = '' } = error as NodeJS.ErrnoException;
+    const writes = /^(mkdir|rename|write|unlink|rmdir|copyfile)/.test(syscall);
+    const hint = writes ? 'Change its permissions.' : 'Change its permissions, or copy it.';
+    return new TesseraError('noPermission', `no permission to ${writes ? 'write' : 'read'} ${path}`, hint);
   }
   if (isCode(error, 'EROFS')) {
     return new TesseraError(
