@@ -42,7 +42,7 @@ MappedFile::MappedFile(const fs::path& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd);
-    throw EngineError("io_error", path.string() + ": not a regular file");
+    throw EngineError("io_error", path.string() + ": not a regular file", "Name a file, not a folder.");
   }
   size_ = static_cast<size_t>(info.st_size);
   if (size_ > 0) {

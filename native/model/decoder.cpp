@@ -87,8 +87,10 @@ void Decoder::make_states() {
 
 const std::vector<float>& Decoder::step(i32 id) {
   if (id < 0 || id >= config_.vocab)
-    throw EngineError("invalid_token", "token " + std::to_string(id) + " is outside the vocabulary of " +
-                                           std::to_string(config_.vocab));
+    throw EngineError(
+        "invalid_token",
+        "token " + std::to_string(id) + " is outside the vocabulary of " + std::to_string(config_.vocab),
+        "Tokenise the prompt with this model's own tokenizer.");
   if (position_ >= config_.max_positions)
     throw EngineError("too_long",
                       "the text exceeds the model's " + std::to_string(config_.max_positions) + " positions");
@@ -198,7 +200,7 @@ void Decoder::full_attention(size_t l, const std::vector<float>& proj, std::vect
 
 std::vector<i32> generate(Decoder& decoder, const std::vector<i32>& prompt, const SamplingOptions& options,
                           const std::function<void(i32)>& on_token) {
-  if (prompt.empty()) throw EngineError("invalid_token", "the prompt has no tokens");
+  if (prompt.empty()) throw EngineError("invalid_token", "the prompt has no tokens", "Give at least one.");
   std::mt19937_64 random(options.seed);
   std::vector<i32> answer;
   const std::vector<float>* logits = nullptr;

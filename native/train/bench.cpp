@@ -1,6 +1,7 @@
 #include "train/bench.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <deque>
@@ -44,19 +45,26 @@ struct Piece {
 };
 using Bins = std::vector<std::vector<Piece>>;
 
+constexpr const char* kOneALine = "Give the tokens of each example, a whole number above 0 a line.";
+
 std::vector<i64> read_lengths(const BenchOptions& o) {
   if (o.lengths.empty()) return std::vector<i64>(1024, std::min<i64>(1024, o.budget));
   std::istringstream text(read_file(o.lengths));
   std::vector<i64> lengths;
   for (std::string line; std::getline(text, line);) {
-    const i64 n = std::atoll(line.c_str());
-    if (n <= 0)
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    i64 n = 0;
+    const char* end = line.data() + line.size();
+    const auto [rest, error] = std::from_chars(line.data(), end, n);
+    if (error != std::errc() || rest != end || n <= 0)
       throw EngineError(
           "invalid_lengths",
-          o.lengths.string() + ", line " + std::to_string(lengths.size() + 1) + ": not a length: " + line);
+          o.lengths.string() + ", line " + std::to_string(lengths.size() + 1) + ": not a length: " + line,
+          kOneALine);
     lengths.push_back(std::min(n, o.budget));
   }
-  if (lengths.empty()) throw EngineError("invalid_lengths", o.lengths.string() + ": holds no lengths");
+  if (lengths.empty())
+    throw EngineError("invalid_lengths", o.lengths.string() + ": holds no lengths", kOneALine);
   return lengths;
 }
 
