@@ -219,7 +219,7 @@ export class Runs {
       ...(bestLoss !== null && { bestLoss }),
       ...(launches !== undefined && { launchesPerStep: launches }),
       ...(memory !== undefined && { plannedBytes: memory.planned }),
-      ...gpuTotals(telemetryQueries(this.context.db).readTotals(run.id)),
+      ...gpuTotals(telemetryQueries(this.context.db).readTotals(run.id), run.device),
     };
   }
 

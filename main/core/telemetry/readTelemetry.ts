@@ -47,13 +47,20 @@ function merge(chunks: FieldChunk[], maxPoints: number) {
 /** Beyond this nobody trained between two readings: the run was stopped, or the machine slept. */
 const longestGapMs = 5000;
 
-/** Joules that all GPUs took while the run trained, and the most memory that one held; absent where none said. */
-export function gpuTotals(chunks: FieldChunk[]): { energyJ?: number; peakGpuBytes?: number } {
+/**
+ * Joules that a run's GPUs took while it trained, and the most memory that one held; absent where none said.
+ * @param device the run's: `cpu`, `cuda:0`, `cuda:0,cuda:1`; absent of older runs: all GPUs
+ */
+export function gpuTotals(
+  chunks: FieldChunk[],
+  device: string | undefined,
+): { energyJ?: number; peakGpuBytes?: number } {
+  const mine = device?.split(',').map((name) => name.trim().replace('cuda:', 'gpu'));
   const energy = new Map<string, { joules: number; last: number; atMs: number }>();
   let peak = -Infinity;
   for (const { source, field, values, atMs } of chunks) {
     if (field !== 'energyJ' && field !== 'memoryBytes') continue;
-    if (!source.startsWith('gpu')) continue;
+    if (mine === undefined ? !source.startsWith('gpu') : !mine.includes(source)) continue;
     for (let i = 0; i < values.length; i += 1) {
       const [value = Number.NaN, at = 0] = [values[i], atMs[i]];
       if (!Number.isFinite(value)) continue;
