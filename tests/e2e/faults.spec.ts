@@ -71,7 +71,7 @@ test('the engine is killed in the middle of a run: the run fails and says why', 
   await untilStatus(core, run.id, 'failed');
   await expect(page.locator('header.top')).toContainText('failed');
   // Why, and the way out, in a line of their own.
-  await expect(page.locator('.run-why')).toContainText(/SIGKILL.*resume/i);
+  await expect(page.locator('.run-why')).toContainText(/SIGKILL[\s\S]*resume/i);
   await expect(page.getByRole('alertdialog')).toBeHidden();
   core.close();
 });

@@ -15,7 +15,7 @@ const text = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 const number = (value: unknown): number => (typeof value === 'number' ? value : Number.NaN);
 /** Sentences, each with its full stop. */
-const sentences = (...parts: (string | undefined)[]) =>
+export const sentences = (...parts: (string | undefined)[]) =>
   parts.flatMap((part) => (part === undefined ? [] : [/[.!?]$/.test(part) ? part : `${part}.`])).join(' ');
 
 const endings: Readonly<Record<string, string>> = {
@@ -35,7 +35,11 @@ const kinds: Readonly<Record<string, [string, (data: Data) => string]>> = {
   warning: ['Warning', ({ message, hint }) => sentences(text(message), text(hint))],
   error: ['Error', ({ message, hint }) => sentences(text(message), text(hint))],
   failed: ['Failed', ({ message, hint }) => sentences(text(message), text(hint))],
-  paused: ['Paused', ({ message }) => text(message) ?? 'On request'],
+  paused: [
+    'Paused',
+    ({ message, hint }) =>
+      text(message) === undefined ? 'On request' : sentences(text(message), text(hint)),
+  ],
   resumed: ['Resumed', () => 'Goes on where it was'],
   done: ['Ended', ({ reason }) => endings[text(reason) ?? ''] ?? text(reason) ?? ''],
   coreDied: ['Core died', () => 'The engine noticed, saved and ended; the run can be resumed'],
