@@ -94,11 +94,12 @@ describe('a run', { timeout: 120_000 }, () => {
     const refused = await untilRun(core, run.id, ({ status }) => status === 'failed');
     expect(refused.reason).toContain(plan);
     writeFileSync(plan, intact);
-    // Nor does it need the model that it began with: the checkpoint is one.
-    renameSync(shop.model, `${shop.model}.away`);
+    // Nor does it need the model that it began with, the checkpoint is one, nor the file that was imported.
+    const chats = join(shop.folder, 'chats.jsonl');
+    for (const path of [shop.model, chats]) renameSync(path, `${path}.away`);
     const resumed = await tesseraJson<{ run: RunSummary }>(shop, ['resume', run.id]);
     const answered = await tesseraJson<{ text: string }>(shop, ['generate', run.id, '--prompt', 'Hi']);
-    renameSync(`${shop.model}.away`, shop.model);
+    for (const path of [shop.model, chats]) renameSync(`${path}.away`, path);
     expect(resumed.run).toMatchObject({ status: 'completed', steps: 60 });
     expect(answered.text).toBeTypeOf('string');
     const { series } = await core.call('runs:series', { ids: [whole.run.id, run.id], metric: 'loss' });

@@ -114,6 +114,14 @@ export class Datasets {
     );
   }
 
+  /** The dataset that an import of this path made last. */
+  importedFrom(path: string): DatasetRow | undefined {
+    return this.list().find(({ source }) => {
+      const { paths } = JSON.parse(source) as DatasetSource;
+      return paths.length === 1 && paths[0] === path;
+    });
+  }
+
   /** Bytes of the dataset's tokens on disk. */
   sizeOf(row: DatasetRow): number {
     return this.store.sizeOf(row.cacheKey);

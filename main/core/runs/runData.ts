@@ -14,12 +14,21 @@ export interface RunData {
   release: () => void;
 }
 
-/** Imports what is given by path, and makes the tokens that this recipe's model, template and supervision need. */
-export async function openRunData(datasets: Datasets, recipe: Recipe, call: CallContext): Promise<RunData> {
-  const train = await openTokens(datasets, recipe, recipe.dataset, call);
+/**
+ * Imports what is given by path, and makes the tokens that this recipe's model, template and supervision need. A run that
+ * `isPlanned` takes what was imported from the path then, where nothing is there any more.
+ */
+export async function openRunData(
+  datasets: Datasets,
+  recipe: Recipe,
+  call: CallContext,
+  { isPlanned = false } = {},
+): Promise<RunData> {
+  const open = (dataset: string) => openTokens(datasets, recipe, dataset, call, isPlanned);
+  const train = await open(recipe.dataset);
   if (recipe.evalDataset === undefined) return { train: train.source, release: train.release };
   try {
-    const evaluation = await openTokens(datasets, recipe, recipe.evalDataset, call);
+    const evaluation = await open(recipe.evalDataset);
     return {
       train: train.source,
       evaluation: evaluation.source,
@@ -34,7 +43,13 @@ export async function openRunData(datasets: Datasets, recipe: Recipe, call: Call
   }
 }
 
-async function openTokens(datasets: Datasets, recipe: Recipe, dataset: string, call: CallContext) {
+async function openTokens(
+  datasets: Datasets,
+  recipe: Recipe,
+  dataset: string,
+  call: CallContext,
+  isPlanned: boolean,
+) {
   const tokens = tokenOptions(recipe);
   const request = {
     paths: [dataset],
@@ -47,7 +62,7 @@ async function openTokens(datasets: Datasets, recipe: Recipe, dataset: string, c
   const { id } =
     existsSync(dataset) || dataset.startsWith('hub:')
       ? (await datasets.import(request, call)).dataset
-      : datasets.find(dataset);
+      : ((isPlanned ? datasets.importedFrom(dataset) : undefined) ?? datasets.find(dataset));
   const lease = await datasets.tokens(id, { modelDir: recipe.model, tokens }, call);
   try {
     return { source: readSource(lease.dir), release: lease.release };

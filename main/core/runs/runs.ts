@@ -105,7 +105,7 @@ export class Runs {
       accounts: this.accounts,
       log: context.log,
       work: context.work,
-      openData: (recipe) => openRunData(datasets, recipe, backgroundCall),
+      openData: (recipe) => openRunData(datasets, recipe, backgroundCall, { isPlanned: true }),
       onCompleted: ({ device, plan, activeMs }, recipe) => {
         const { steps, bins, positions, tokens, squares } = runPlan.parse(JSON.parse(plan));
         if (device === null || squares === undefined) return;
