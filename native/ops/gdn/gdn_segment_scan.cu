@@ -2,6 +2,7 @@
 // fp32. gdn_segments.cuh tells what stands where.
 #include "ops/gdn/gdn_kernels.h"
 #include "ops/gdn/gdn_segments.cuh"
+#include "ops/wgmma.cuh"
 
 namespace tessera::gdn {
 namespace {
@@ -18,6 +19,7 @@ constexpr int kRows = 8;  // values of a block; a thread has a key dim of each
 // One block per (value head, rows of values, window of chunks): that of an example's second segment walks it.
 template <bool kReverse>
 __global__ void __launch_bounds__(kHead) gdn_segment_scan_kernel(Args args, bf16* rows) {
+#ifdef TESSERA_WGMMA
   const LongExample example = find_segment(args, blockIdx.z);
   const int last = example.segments - 1;
   if (example.index != 1 || last < 2) return;
@@ -57,6 +59,9 @@ __global__ void __launch_bounds__(kHead) gdn_segment_scan_kernel(Args args, bf16
 #pragma unroll
     for (int r = 0; r < kRows; ++r) *next.at(kEdge, row0 + r, key_dim) = x[r];
   }
+#else
+  __trap();  // between Hopper's chains only; elsewhere it would spill
+#endif
 }
 
 }  // namespace
