@@ -1,19 +1,76 @@
+#include <cstdio>
 #include <memory>
 
 #include "app/commands.h"
+#include "app/rank_process.h"
 #include "core/json.h"
 #include "protocol/channel.h"
 #include "train/trainer.h"
 
 namespace tessera {
+namespace {
+
+enum class TrainJob : u8 { run, measure, forecast };
+
+struct TrainArguments {
+  TrainOptions train;
+  bool attached = false;
+  Trainer::MeasureOptions measure;
+  TrainJob job = TrainJob::run;
+  RankArguments ranks;
+};
+
+// The last word of a run, on the channel that its caller reads.
+void tell_failure(TrainJob job, const Json& error) {
+  Json event = {{"event", "error"}};
+  event.update(error);
+  if (job == TrainJob::run)
+    emit(event);
+  else
+    print_json({{"error", error}});
+  std::fprintf(stderr, "tessera-engine: %s\n", error.value("message", "").c_str());
+}
+
+void use_trainer(const TrainArguments& a, Trainer& trainer) {
+  if (a.train.rank.rank > 0) return trainer.follow(a.job == TrainJob::measure);
+  if (a.job == TrainJob::forecast) return print_json(trainer.forecast());
+  if (a.job == TrainJob::measure) return print_json(trainer.measure(a.measure));
+  CommandReader commands(a.attached);
+  emit(trainer.hello());
+  trainer.run(commands);
+}
+
+void do_job(const TrainArguments& a) {
+  auto trainer = std::make_unique<Trainer>(a.train);
+  try {
+    use_trainer(a, *trainer);
+  } catch (...) {
+    // Its destructors would wait for a device that may wait for another rank; the process ends in any case.
+    if (a.train.link) (void)trainer.release();
+    throw;
+  }
+}
+
+void do_job_on_devices(TrainArguments a) {
+  const RankPlace place =
+      settle_ranks(a.train.device.empty() ? read_recipe(a.train.recipe).device : a.train.device, a.ranks);
+  a.train.rank = place.rank;
+  a.train.rank_devices = place.devices;
+  if (place.rank.world > 1) a.train.device = place.device();
+  if (place.rank.world == 1 || a.job == TrainJob::forecast) return do_job(a);
+  as_rank(
+      place, a.ranks, a.train.threads, [&](const Json& error) { tell_failure(a.job, error); },
+      [&](RankLink& link, int threads) {
+        a.train.link = &link;
+        a.train.threads = threads;
+        do_job(a);
+      });
+}
+
+}  // namespace
 
 void add_train(CLI::App& app, int* status) {
-  struct Arguments {
-    TrainOptions train;
-    bool attached = false;
-    Trainer::MeasureOptions measure;
-  };
-  auto args = std::make_shared<Arguments>();
+  auto args = std::make_shared<TrainArguments>();
   TrainOptions& o = args->train;
   CLI::App* command = app.add_subcommand(
       "train", "Train a model: events on stdout, commands on stdin, one JSON object a line");
@@ -38,30 +95,22 @@ void add_train(CLI::App& app, int* status) {
       ->check(at_least_zero());
   command->add_flag("--attached", args->attached,
                     "The end of stdin means that the parent is gone: save and exit");
+  add_rank_options(command, &args->ranks);
   accept_json(command);
   command->callback([args, command, status] {
     *status = 1;
-    const bool measures = command->count("--measure") > 0;
+    TrainArguments& a = *args;
+    if (command->count("--measure") > 0) a.job = TrainJob::measure;
+    if (a.train.forecast) a.job = TrainJob::forecast;
     try {
-      if (args->train.forecast) {
-        print_json(Trainer(args->train).forecast());
-      } else if (measures) {
-        print_json(Trainer(args->train).measure(args->measure));
-      } else {
-        CommandReader commands(args->attached);
-        Trainer trainer(args->train);
-        emit(trainer.hello());
-        trainer.run(commands);
-      }
+      do_job_on_devices(a);
       *status = 0;
     } catch (const EngineError& error) {
-      if (args->train.forecast || measures) throw;
-      emit({{"event", "error"}, {"code", error.code()}, {"message", error.what()}, {"hint", error.hint()}});
-      std::fprintf(stderr, "tessera-engine: %s\n", error.what());
+      if (a.job != TrainJob::run) throw;
+      tell_failure(a.job, error_json(error));
     } catch (const std::exception& error) {
-      if (args->train.forecast || measures) throw;
-      emit({{"event", "error"}, {"code", "internal_error"}, {"message", error.what()}});
-      std::fprintf(stderr, "tessera-engine: %s\n", error.what());
+      if (a.job != TrainJob::run) throw;
+      tell_failure(a.job, {{"code", "internal_error"}, {"message", error.what()}});
     }
   });
 }

@@ -88,9 +88,7 @@ i32 list_loss_rows(const Arrays& a, i32 T, i64 capacity, bool fixed) {
       a.loss_row[rows] = t;
       a.loss_label[rows++] = a.label[t];
     }
-  const i64 step = fixed ? kLossRowStep : 1;
-  const auto padded =
-      static_cast<i32>(std::min(std::max<i64>(capacity, 1), (std::max(rows, 1) + step - 1) / step * step));
+  const auto padded = static_cast<i32>(loss_rows_of(rows, capacity, fixed));
   for (; rows < padded; ++rows) {
     a.loss_row[rows] = -1;
     a.loss_label[rows] = kIgnoreLabel;
@@ -149,6 +147,11 @@ Batch BatchLayout::view(void* blob, const BatchShape& shape, bool compacted) con
           .loss_row = compacted ? a.loss_row : nullptr,
           .loss_label = compacted ? a.loss_label : a.label,
           .longest = static_cast<i32>(longest)};
+}
+
+i64 loss_rows_of(i64 targets, i64 capacity, bool fixed_shapes) {
+  const i64 step = fixed_shapes ? kLossRowStep : 1;
+  return std::min(std::max<i64>(capacity, 1), (std::max<i64>(targets, 1) + step - 1) / step * step);
 }
 
 i64 sequences_with_tail(i64 count, i64 used, i64 capacity) {

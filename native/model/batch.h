@@ -43,6 +43,9 @@ inline constexpr i64 kLossRowStep = 512;  // compacted row counts are rounded up
 BatchShape fill_batch(const BatchLayout& layout, const BatchRules& rules, std::span<const Sequence> sequences,
                       void* blob);
 
+// Rows of the head for so many targets, where a micro-batch holds at most `capacity` positions.
+i64 loss_rows_of(i64 targets, i64 capacity, bool fixed_shapes);
+
 // Sequences that a bin of `used` tokens in `count` sequences occupies once the tail is filled.
 i64 sequences_with_tail(i64 count, i64 used, i64 capacity);
 

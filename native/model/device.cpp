@@ -54,9 +54,8 @@ std::unique_ptr<Backend> make_backend(const std::string& device, const DeviceOpt
     if (error == std::errc() && rest == end && index >= 0) return cuda(index, options);
   }
   if (device.find(',') != std::string::npos)
-    throw EngineError("unsupported_device",
-                      "device \"" + device + "\": one run uses one device in this version",
-                      "Name a single one, such as cuda:0.");
+    throw EngineError("unsupported_device", "device \"" + device + "\": this needs a single device",
+                      "Name one, such as cuda:0; train and bench take several.");
   throw EngineError("invalid_device", "device \"" + device + "\" is unknown",
                     "Use cpu, cuda:0, cuda:1, … or auto.");
 }

@@ -33,6 +33,10 @@ struct ExecutorOptions {
   // Of the matrices. Absent: bf16 where nothing is added up over micro-batches and bf16sr rounds the weights
   // anyway.
   std::optional<DType> gradients{};
+  // More than one process: then gradients are summed over them, and each updates its own share. Without
+  // `collectives` such an executor can only be planned.
+  RankOf rank{};
+  Collectives* collectives = nullptr;
 };
 
 class Executor {
@@ -52,8 +56,11 @@ class Executor {
   DType gradient_type() const { return gradient_type_; }  // of the matrices
 
   // One micro-batch: forward and backward. The first of a step overwrites the gradients, later ones add to
-  // them.
-  void run_micro_batch(std::span<const Sequence> sequences, bool first);
+  // them. With ranks the `last` one of a step also sums the gradients over them, each unit's while the units
+  // below are still being computed.
+  void run_micro_batch(std::span<const Sequence> sequences, bool first, bool last = true);
+  // The part of a rank that has no micro-batch in a step where others have.
+  void run_without_micro_batch();
   // Norm and update with the gradients so far. Returns a ticket for result().
   int update(const StepScalars& scalars);
   // Norm only: the gradients stay as they are and no parameter changes.
@@ -76,7 +83,15 @@ class Executor {
   std::string find_non_finite() const;
 
  private:
-  enum class Work : u8 { first_micro_batch, micro_batch, evaluation, update, measure };
+  enum class Work : u8 {
+    first_micro_batch,
+    micro_batch,
+    evaluation,
+    update,
+    measure,
+    only_micro_batch,
+    last_micro_batch
+  };
 
   Batch upload(std::span<const Sequence> sequences);
   void launch(Work work, const std::function<void()>& enqueue);
@@ -92,8 +107,12 @@ class Executor {
   void mixer_output(i64 l, const LayerBuffers& s, i64 T);
   void mlp_input(i64 l, const LayerBuffers& s, i64 T);
   void gate_up(i64 l, const LayerBuffers& s, i64 T);
-  void head(const Batch& b, bool train, bool accumulate);
-  void backward(const Batch& b, bool first);
+  void head(const Batch& b, bool train, bool accumulate, bool sums = false);
+  void backward(const Batch& b, bool first, bool sums);
+  void sum_unit(size_t unit);
+  void sum_small_gradients();
+  void share_norm();
+  void gather_weights();
   void backward_layer(i64 l, const Batch& b, bool accumulate);
   void recompute_mixer(i64 l, const LayerBuffers& s, const Batch& b);
   void backward_mlp(i64 l, const LayerBuffers& s, i64 T, bool accumulate);
@@ -121,7 +140,7 @@ class Executor {
   std::array<int, 2> staging_items_{-1, -1};  // where the next micro-batches arrive while one is computed
   size_t workspace_bytes_;
   void* base_ = nullptr;
-  std::vector<AdamSegment> segments_;
+  std::vector<AdamSegment> segments_, norm_segments_;
   HeadBuffers head_{};
   const float* rope_ = nullptr;
   StepResult* result_ = nullptr;

@@ -48,6 +48,10 @@ class ForwardingBackend : public Backend {
   i64 kernels(int graph) const override { return inner_.kernels(graph); }
   size_t context_bytes() const override { return inner_.context_bytes(); }
   size_t memory_used() const override { return inner_.memory_used(); }
+  void beside(const char* op, double bytes, const std::function<void(void*)>& work) override {
+    inner_.beside(op, bytes, work);
+  }
+  void meet() override { inner_.meet(); }
 
  protected:
   explicit ForwardingBackend(Backend& inner) : inner_(inner) {}

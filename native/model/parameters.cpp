@@ -15,8 +15,19 @@ size_t index(Bucket b) { return static_cast<size_t>(b); }
 }  // namespace
 
 Parameters::Parameters(Backend& backend, const Layout& layout, const OptimizerOptions& options,
-                       DType gradients, Arena* arena)
-    : backend_(backend), layout_(layout), weight_type_(backend.weight_dtype()), gradient_type_(gradients) {
+                       DType gradients, Arena* arena, RankOf rank)
+    : backend_(backend),
+      layout_(layout),
+      rank_(rank),
+      weight_type_(backend.weight_dtype()),
+      gradient_type_(gradients) {
+  i64 own = 0;
+  for (const Unit& unit : layout.units) {
+    if (rank_.world == 1) break;
+    shares_.push_back(deal(unit.begin, unit.count, rank_.world));
+    own_.push_back(own);
+    own += shares_.back().count(rank_.rank);
+  }
   has_master_ = options.mode == OptimizerMode::master32 && weight_type_ != DType::f32;
   state_type_ = options.mode == OptimizerMode::master32 ? DType::f32 : DType::bf16;
   for (const Bucket b : {Bucket::big, Bucket::small})
@@ -25,7 +36,8 @@ Parameters::Parameters(Backend& backend, const Layout& layout, const OptimizerOp
                               : f == Field::gradient ? MemoryPart::gradients
                                                      : MemoryPart::optimizer;
       const bool absent = f == Field::master && (b == Bucket::small || !has_master_);
-      const auto bytes = static_cast<size_t>(layout.count(b)) * dtype_bytes(type(f, b));
+      const i64 count = is_split(f, b) ? own_count() : layout.count(b);
+      const auto bytes = static_cast<size_t>(count) * dtype_bytes(type(f, b));
       item_[index(f)][index(b)] = absent ? -1 : arena->add(part, bytes);
     }
 }
@@ -36,7 +48,8 @@ void Parameters::bind(const Arena& arena) {
       const int item = item_[index(f)][index(b)];
       if (item < 0) continue;
       base_[index(f)][index(b)] = arena.at(item);
-      backend_.zero(arena.at(item), static_cast<size_t>(layout_.count(b)) * dtype_bytes(type(f, b)));
+      const i64 count = is_split(f, b) ? own_count() : layout_.count(b);
+      backend_.zero(arena.at(item), static_cast<size_t>(count) * dtype_bytes(type(f, b)));
     }
 }
 
@@ -58,8 +71,41 @@ float* Parameters::small(Field field, i64 offset) const {
   return static_cast<float*>(address(field, Bucket::small)) + offset;
 }
 
+void Parameters::each_piece(i64 begin, i64 count,
+                            const std::function<void(int rank, i64 begin, i64 count)>& piece) const {
+  for (const Shares& unit : shares_)
+    for (int r = 0; r < rank_.world; ++r) {
+      const i64 from = std::max(begin, unit.begin[static_cast<size_t>(r)]);
+      const i64 to = std::min(begin + count, unit.begin[static_cast<size_t>(r) + 1]);
+      if (from < to) piece(r, from, to - from);
+    }
+}
+
+// offset: into the big bucket, of an element that is this rank's.
+char* Parameters::own_address(Field field, i64 offset) const {
+  size_t unit = 0;
+  while (unit + 1 < shares_.size() && shares_[unit].begin.back() <= offset) ++unit;
+  const i64 at = own_[unit] + offset - shares_[unit].begin[static_cast<size_t>(rank_.rank)];
+  return static_cast<char*>(address(field, Bucket::big)) +
+         static_cast<size_t>(at) * dtype_bytes(type(field, Bucket::big));
+}
+
+void Parameters::read_own(Field field, i64 begin, i64 count, void* raw) const {
+  backend_.copy_out(raw, own_address(field, begin),
+                    static_cast<size_t>(count) * dtype_bytes(type(field, Bucket::big)));
+}
+
 void Parameters::write(const TensorEntry& t, Field field, const float* values) const {
   const DType to = type(field, t.bucket);
+  if (is_split(field, t.bucket)) {
+    each_piece(t.offset, t.count, [&](int r, i64 begin, i64 count) {
+      if (r != rank_.rank) return;
+      std::vector<char> raw(static_cast<size_t>(count) * dtype_bytes(to));
+      from_f32(raw.data(), to, values + (begin - t.offset), count);
+      backend_.copy_in(own_address(field, begin), raw.data(), raw.size());
+    });
+    return;
+  }
   char* base = static_cast<char*>(address(field, t.bucket));
   std::vector<char> converted;
   for (i64 i = 0; i < t.count; i += kPiece) {
@@ -77,7 +123,17 @@ void Parameters::read_piece(const TensorEntry& t, Field field, i64 begin, i64 co
   const DType from = type(field, t.bucket);
   const char* base = static_cast<const char*>(address(field, t.bucket));
   std::vector<char> raw(static_cast<size_t>(count) * dtype_bytes(from));
-  backend_.copy_out(raw.data(), base + static_cast<size_t>(t.offset + begin) * dtype_bytes(from), raw.size());
+  if (is_split(field, t.bucket))
+    each_piece(t.offset + begin, count, [&](int r, i64 at, i64 n) {
+      char* to = raw.data() + static_cast<size_t>(at - t.offset - begin) * dtype_bytes(from);
+      if (r == rank_.rank)
+        read_own(field, at, n, to);
+      else
+        fetch_(r, field, at, n, to);
+    });
+  else
+    backend_.copy_out(raw.data(), base + static_cast<size_t>(t.offset + begin) * dtype_bytes(from),
+                      raw.size());
   values->resize(static_cast<size_t>(count));
   to_f32(values->data(), raw.data(), from, count);
 }
@@ -98,6 +154,12 @@ void Parameters::read_exact(const TensorEntry& t, const std::function<void(const
   }
 }
 
+void Parameters::zero_gradients() const {
+  backend_.zero(address(Field::gradient, Bucket::big),
+                static_cast<size_t>(layout_.big_count) * dtype_bytes(gradient_type_));
+  zero_small_gradients();
+}
+
 void Parameters::zero_small_gradients() const {
   backend_.zero(address(Field::gradient, Bucket::small),
                 static_cast<size_t>(layout_.small_count) * sizeof(float));
@@ -105,7 +167,23 @@ void Parameters::zero_small_gradients() const {
 
 std::vector<AdamSegment> Parameters::segments(const OptimizerOptions& options) const {
   std::vector<AdamSegment> list;
-  for (const Bucket b : {Bucket::big, Bucket::small})
+  for (const Shares& unit : shares_) {
+    const i64 begin = unit.begin[static_cast<size_t>(rank_.rank)];
+    const auto own = [&](Field f) { return own_address(f, begin); };
+    list.push_back({.param = big(Field::weight, begin),
+                    .master = has_master_ ? reinterpret_cast<float*>(own(Field::master)) : nullptr,
+                    .grad = big(Field::gradient, begin),
+                    .m = own(Field::m),
+                    .v = own(Field::v),
+                    .count = unit.count(rank_.rank),
+                    .param_dtype = weight_type_,
+                    .grad_dtype = gradient_type_,
+                    .state_dtype = state_type_,
+                    .weight_decay = options.weight_decay,
+                    .rng_offset = begin});
+  }
+  for (const Bucket b : {Bucket::big, Bucket::small}) {
+    if (b == Bucket::big && rank_.world > 1) continue;
     list.push_back({.param = address(Field::weight, b),
                     .master = static_cast<float*>(address(Field::master, b)),
                     .grad = address(Field::gradient, b),
@@ -117,6 +195,14 @@ std::vector<AdamSegment> Parameters::segments(const OptimizerOptions& options) c
                     .state_dtype = type(Field::m, b),
                     .weight_decay = b == Bucket::big || options.decay_small ? options.weight_decay : 0.0f,
                     .rng_offset = b == Bucket::big ? 0 : layout_.big_count});
+  }
+  return list;
+}
+
+// The small bucket is the same on all ranks once it is summed: rank 0 counts it.
+std::vector<AdamSegment> Parameters::norm_segments(const OptimizerOptions& options) const {
+  std::vector<AdamSegment> list = segments(options);
+  if (rank_.rank > 0) list.pop_back();
   return list;
 }
 

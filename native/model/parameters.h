@@ -7,6 +7,7 @@
 #include "model/arena.h"
 #include "model/layout.h"
 #include "ops/backend.h"
+#include "ranks/collectives.h"
 
 namespace tessera {
 
@@ -20,12 +21,19 @@ struct OptimizerOptions {
 // What a run keeps of each parameter.
 enum class Field : u8 { weight, master, gradient, m, v };
 
+// Which process of a run this is. Every rank holds all weights and all gradients of its own micro-batches;
+// masters and optimizer state of the big bucket are split: of each unit a rank keeps one contiguous run, and
+// updates it.
+struct RankOf {
+  int rank = 0, world = 1;
+};
+
 class Parameters {
  public:
   // gradients: the type of the big bucket's gradients (fp32, or bf16 with bf16sr and a single micro-batch a
   // step).
   Parameters(Backend& backend, const Layout& layout, const OptimizerOptions& options, DType gradients,
-             Arena* arena);
+             Arena* arena, RankOf rank = {});
   void bind(const Arena& arena);  // takes the addresses; zeroes gradients and state
 
   const Layout& layout() const { return layout_; }
@@ -34,23 +42,52 @@ class Parameters {
   void* big(Field field, i64 offset) const;  // element offset into the big bucket
   float* small(Field field, i64 offset) const;
 
-  // Copies one tensor, as fp32, to or from the backend. Writing weights also sets the master copy.
+  // Copies one tensor, as fp32, to or from the backend. Writing weights also sets the master copy. Of what is
+  // split among ranks, write() takes what is this rank's, and reading asks the others by `fetch`.
   void write(const TensorEntry& tensor, Field field, const float* values) const;
   std::vector<float> read(const TensorEntry& tensor, Field field) const;
   // The exact value of a weight: the master copy where there is one. Hands out pieces so that a large table
   // is never held twice.
   void read_exact(const TensorEntry& tensor, const std::function<void(const float*, i64)>& piece) const;
 
+  // Values of a split field that another rank holds: elements begin … begin + count of the big bucket, in the
+  // field's type, to `raw`.
+  using Fetch = std::function<void(int rank, Field field, i64 begin, i64 count, void* raw)>;
+  void set_fetch(Fetch fetch) { fetch_ = std::move(fetch); }
+  // What a fetch of another rank asks this one for.
+  void read_own(Field field, i64 begin, i64 count, void* raw) const;
+  const std::vector<Shares>& shares() const { return shares_; }  // of the units, in their order
+
+  void zero_gradients() const;  // all of them
   void zero_small_gradients() const;
+  // What this rank updates.
   std::vector<AdamSegment> segments(const OptimizerOptions& options) const;
+  // What this rank's part of the gradient's norm is taken of: together, the ranks' parts hold each element
+  // once.
+  std::vector<AdamSegment> norm_segments(const OptimizerOptions& options) const;
 
  private:
   void* address(Field field, Bucket bucket) const;
   void read_piece(const TensorEntry& tensor, Field field, i64 begin, i64 count,
                   std::vector<float>* values) const;
 
+  // Of a split field: calls back for each piece of begin … begin + count of the big bucket with who holds it.
+  void each_piece(i64 begin, i64 count,
+                  const std::function<void(int rank, i64 begin, i64 count)>& piece) const;
+  bool is_split(Field field, Bucket bucket) const {
+    return rank_.world > 1 && bucket == Bucket::big && field != Field::weight && field != Field::gradient;
+  }
+  i64 own_count() const {
+    return own_.empty() ? layout_.big_count : own_.back() + shares_.back().count(rank_.rank);
+  }
+  char* own_address(Field field, i64 offset) const;
+
   Backend& backend_;
   const Layout& layout_;
+  RankOf rank_;
+  std::vector<Shares> shares_;
+  std::vector<i64> own_;  // where this rank's run of each unit begins in a split field
+  Fetch fetch_;
   bool has_master_;
   DType weight_type_, gradient_type_, state_type_;
   int item_[5][2];  // arena items by field and bucket, -1 where there is none

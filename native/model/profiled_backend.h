@@ -199,6 +199,20 @@ class ProfiledBackend : public ForwardingBackend {
                  const StepScalars* scalars) override {
     TESSERA_FORWARD(grad_norm, (segment_cost(segments, false)), result, segments, scalars);
   }
+  void grad_squares(StepResult* result, const std::vector<AdamSegment>& segments) override {
+    TESSERA_FORWARD(grad_squares, (segment_cost(segments, false)), result, segments);
+  }
+  void finish_norm(StepResult* result, const StepScalars* scalars) override {
+    TESSERA_FORWARD(finish_norm, (OpCost{}), result, scalars);
+  }
+  void beside(const char* op, double bytes, const std::function<void(void*)>& work) override {
+    timed(
+        op,
+        [&] {
+          return OpCost{0, bytes};
+        },
+        [&] { inner_.beside(op, bytes, work); });
+  }
   void adamw(const std::vector<AdamSegment>& segments, const AdamConfig& config, const StepScalars* scalars,
              const StepResult* result) override {
     TESSERA_FORWARD(adamw, (segment_cost(segments, true)), segments, config, scalars, result);

@@ -138,6 +138,12 @@ class RoundedBackend final : public ForwardingBackend {
                  const StepScalars* scalars) override {
     inner_.grad_norm(result, segments, scalars);
   }
+  void grad_squares(StepResult* result, const std::vector<AdamSegment>& segments) override {
+    inner_.grad_squares(result, segments);
+  }
+  void finish_norm(StepResult* result, const StepScalars* scalars) override {
+    inner_.finish_norm(result, scalars);
+  }
   void adamw(const std::vector<AdamSegment>& segments, const AdamConfig& config, const StepScalars* scalars,
              const StepResult* result) override {
     inner_.adamw(segments, config, scalars, result);

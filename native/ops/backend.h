@@ -118,7 +118,8 @@ struct StepScalars {
 };
 // What a step leaves behind, read by the host two steps later.
 struct StepResult {
-  double loss_sum;  // sum of -log p over supervised positions of all micro-batches
+  double loss_sum;  // sum of -log p over supervised positions of all micro-batches (and ranks)
+  double squares;   // of several ranks: sum of the squares of the gradient before it is scaled
   float grad_norm;  // global norm of the mean gradient, before clipping
   float scale;      // inv_tokens * clip coefficient, applied to every gradient by adamw
   i32 finite;       // 0: adamw changes nothing: `refused`
@@ -244,6 +245,15 @@ class Backend {
   virtual size_t context_bytes() const { return 0; }
   virtual size_t memory_used() const { return 0; }  // bytes in use on the device, by everyone; 0: unknown
 
+  // ---- communication
+
+  // Submits communication to run beside the computation that is enqueued from now on, after all that was
+  // enqueued before; `work` gets the stream for it, null on a backend that runs at once. `op` is a literal.
+  virtual void beside(const char* op, double bytes, const std::function<void(void* stream)>& work) {
+    work(nullptr);
+  }
+  virtual void meet() {}  // what is enqueued from now on runs after all that was submitted beside
+
   // ---- embedding, norm, matrix products
 
   virtual void embedding_fwd(Act* x, const Wgt* table, const Batch& b, i64 H) = 0;  // x =
@@ -332,6 +342,9 @@ class Backend {
   // finite.
   virtual void grad_norm(StepResult* result, const std::vector<AdamSegment>& segments,
                          const StepScalars* scalars) = 0;
+  // The same in two parts, between which ranks add up result->squares and result->loss_sum.
+  virtual void grad_squares(StepResult* result, const std::vector<AdamSegment>& segments) = 0;  // squares =
+  virtual void finish_norm(StepResult* result, const StepScalars* scalars) = 0;
   virtual void adamw(const std::vector<AdamSegment>& segments, const AdamConfig& config,
                      const StepScalars* scalars, const StepResult* result) = 0;
 };

@@ -209,6 +209,8 @@ class CpuBackend final : public Backend {
 
   void grad_norm(StepResult* result, const std::vector<AdamSegment>& segments,
                  const StepScalars* scalars) override;
+  void grad_squares(StepResult* result, const std::vector<AdamSegment>& segments) override;
+  void finish_norm(StepResult* result, const StepScalars* scalars) override;
   void adamw(const std::vector<AdamSegment>& segments, const AdamConfig& config, const StepScalars* scalars,
              const StepResult* result) override;
 
@@ -276,12 +278,20 @@ DeviceRoof CpuBackend::roof() {
 
 void CpuBackend::grad_norm(StepResult* result, const std::vector<AdamSegment>& segments,
                            const StepScalars* scalars) {
-  double sum = 0;
+  grad_squares(result, segments);
+  finish_norm(result, scalars);
+}
+
+void CpuBackend::grad_squares(StepResult* result, const std::vector<AdamSegment>& segments) {
+  result->squares = 0;
   for (const AdamSegment& segment : segments) {
     require_f32(segment.grad_dtype, "gradients");
-    sum += TESSERA_CALL(sum_of_squares, f32(segment.grad), segment.count);
+    result->squares += TESSERA_CALL(sum_of_squares, f32(segment.grad), segment.count);
   }
-  const double norm = scalars->inv_tokens * std::sqrt(sum);
+}
+
+void CpuBackend::finish_norm(StepResult* result, const StepScalars* scalars) {
+  const double norm = scalars->inv_tokens * std::sqrt(result->squares);
   result->grad_norm = static_cast<float>(norm);
   if (!std::isfinite(result->grad_norm) || !std::isfinite(result->loss_sum)) result->refused = 1;
   result->finite = result->refused == 0;

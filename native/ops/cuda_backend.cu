@@ -87,6 +87,11 @@ CudaBackend::~CudaBackend() {
   for (cudaEvent_t event : marks_) cudaEventDestroy(event);
   for (const auto& [staging, event] : staging_free_) cudaEventDestroy(event);
   cudaEventDestroy(arrived_);
+  if (beside_stream_) {
+    cudaEventDestroy(ready_);
+    cudaEventDestroy(met_);
+    cudaStreamDestroy(beside_stream_);
+  }
   library_.reset();
   cudaStreamDestroy(copy_stream_);
   cudaStreamDestroy(stream_);
@@ -193,12 +198,16 @@ size_t CudaBackend::memory_used() const {
 }
 
 int CudaBackend::capture(const std::function<void()>& enqueue) {
+  communicates_ = false;
   mode_ = Mode::rehearsing;
   enqueue();
   mode_ = Mode::eager;
   Graph graph;
   graph.enqueue = enqueue;
-  if (use_graphs_) {
+  // Ranks capture at different steps (their shapes differ, rank 0 alone profiles), and what NCCL does of a
+  // capture with the others is not known to be safe then. Operation by operation costs 1 %
+  // (native/bench/ranks.md).
+  if (use_graphs_ && !communicates_) {
     const bool profiling = std::exchange(profiling_, false);
     graph.exec = instantiate(enqueue, &graph.kernels);
     profiling_ = profiling;
@@ -284,13 +293,36 @@ void CudaBackend::profile(bool on) {
 
 i64 CudaBackend::kernels(int graph) const { return graphs_.at(graph).kernels; }
 
-void CudaBackend::begin_op(const char* op, OpCost cost) {
+void CudaBackend::begin_op(const char* op, OpCost cost, cudaStream_t stream) {
   submissions_ += mode_ == Mode::eager;
-  if (profiling_) profiler_.begin(op, phase_, layer_, cost, stream_, mode_ == Mode::capturing);
+  if (profiling_)
+    profiler_.begin(op, phase_, layer_, cost, stream ? stream : stream_, mode_ == Mode::capturing);
 }
 
-void CudaBackend::end_op() {
-  if (profiling_) profiler_.end(stream_, mode_ == Mode::capturing);
+void CudaBackend::end_op(cudaStream_t stream) {
+  if (profiling_) profiler_.end(stream ? stream : stream_, mode_ == Mode::capturing);
+}
+
+void CudaBackend::beside(const char* op, double bytes, const std::function<void(void*)>& work) {
+  communicates_ = true;
+  if (mode_ == Mode::rehearsing) return;
+  if (!beside_stream_) {
+    check_cuda(cudaStreamCreateWithFlags(&beside_stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+    check_cuda(cudaEventCreateWithFlags(&ready_, cudaEventDisableTiming), "communication");
+    check_cuda(cudaEventCreateWithFlags(&met_, cudaEventDisableTiming), "communication");
+  }
+  check_cuda(cudaEventRecord(ready_, stream_), "communication");
+  check_cuda(cudaStreamWaitEvent(beside_stream_, ready_), "communication");
+  const NvtxRanges::Operation range(op);
+  begin_op(op, {0.0, bytes}, beside_stream_);
+  work(beside_stream_);
+  end_op(beside_stream_);
+}
+
+void CudaBackend::meet() {
+  if (mode_ == Mode::rehearsing || !beside_stream_) return;
+  check_cuda(cudaEventRecord(met_, beside_stream_), "communication");
+  check_cuda(cudaStreamWaitEvent(stream_, met_), "communication");
 }
 
 void CudaBackend::scope(const char* phase, int layer) {

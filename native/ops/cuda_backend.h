@@ -64,6 +64,8 @@ class CudaBackend : public Backend {
   i64 kernels(int graph) const override;
   size_t context_bytes() const override;
   size_t memory_used() const override;
+  void beside(const char* op, double bytes, const std::function<void(void* stream)>& work) override;
+  void meet() override;
 
   void embedding_fwd(Act* x, const Wgt* table, const Batch& b, i64 H) override;
   void embedding_bwd(void* d_table, DType grad, const Act* dx, const Batch& b, i64 H) override;
@@ -109,6 +111,8 @@ class CudaBackend : public Backend {
   void loss_sum(StepResult* result, const float* nll, i64 rows) override;
   void grad_norm(StepResult* result, const std::vector<AdamSegment>& segments,
                  const StepScalars* scalars) override;
+  void grad_squares(StepResult* result, const std::vector<AdamSegment>& segments) override;
+  void finish_norm(StepResult* result, const StepScalars* scalars) override;
   void adamw(const std::vector<AdamSegment>& segments, const AdamConfig& config, const StepScalars* scalars,
              const StepResult* result) override;
 
@@ -135,8 +139,9 @@ class CudaBackend : public Backend {
     launch();
     end_op();
   }
-  void begin_op(const char* op, OpCost cost);
-  void end_op();
+  // stream null: the one that computes.
+  void begin_op(const char* op, OpCost cost, cudaStream_t stream = nullptr);
+  void end_op(cudaStream_t stream = nullptr);
   void multiply(const char* op, MatrixProduct product);
   void rehearse_product(const MatrixProduct& product);
   void measure_roof();
@@ -151,6 +156,10 @@ class CudaBackend : public Backend {
   cudaStream_t stream_ = nullptr, copy_stream_ = nullptr;
   std::map<void*, cudaEvent_t> staging_free_;  // the last copy out of each staging buffer
   cudaEvent_t arrived_ = nullptr;
+  // Communication between ranks; made when there is some.
+  cudaStream_t beside_stream_ = nullptr;
+  cudaEvent_t ready_ = nullptr, met_ = nullptr;
+  bool communicates_ = false;  // what was submitted last: then it becomes no graph
   void* workspace_ = nullptr;
   size_t workspace_bytes_ = 0;
   std::unique_ptr<CublasLt> library_;  // null: the plain product

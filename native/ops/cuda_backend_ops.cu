@@ -338,6 +338,18 @@ void CudaBackend::grad_norm(StepResult* result, const std::vector<AdamSegment>& 
   });
 }
 
+void CudaBackend::grad_squares(StepResult* result, const std::vector<AdamSegment>& segments) {
+  double bytes = 0.0;
+  for (const AdamSegment& s : segments) bytes += double(s.count) * (s.grad_dtype == DType::f32 ? 4 : 2);
+  run("grad_squares", {0.0, bytes}, [&] {
+    launch_grad_squares(result, segments, static_cast<float*>(workspace_), workspace_bytes_, stream_);
+  });
+}
+
+void CudaBackend::finish_norm(StepResult* result, const StepScalars* scalars) {
+  run("finish_norm", {0.0, 0.0}, [&] { launch_finish_norm(result, scalars, stream_); });
+}
+
 void CudaBackend::adamw(const std::vector<AdamSegment>& segments, const AdamConfig& config,
                         const StepScalars* scalars, const StepResult* result) {
   double bytes = 0.0;

@@ -198,7 +198,7 @@ BatchLayout capacity(const Bins& bins, const BenchOptions& o, bool fixed) {
 // With policy "auto" the first that the device has room for.
 std::unique_ptr<Executor> allocate_executor(Backend& backend, const ModelConfig& config, const Layout& layout,
                                             const BenchOptions& o, const BatchLayout& batch,
-                                            std::string* policy) {
+                                            std::string* policy, Collectives* collectives) {
   struct Try {
     std::string policy;
     bool keep_all;
@@ -216,8 +216,10 @@ std::unique_ptr<Executor> allocate_executor(Backend& backend, const ModelConfig&
                                                    .batch = batch,
                                                    .head_rows = o.head_rows > 0 ? o.head_rows : batch.tokens,
                                                    .compaction = o.compaction,
-                                                   .accumulates = o.micro_batches > 1,
-                                                   .gradients = o.gradients});
+                                                   .accumulates = o.micro_batches * o.rank.world > 1,
+                                                   .gradients = o.gradients,
+                                                   .rank = o.rank,
+                                                   .collectives = collectives});
     try {
       executor->allocate();
       return executor;
@@ -276,13 +278,16 @@ Json run_bench(Backend& device, const BenchOptions& o) {
   const Layout layout = make_layout(config, "model.");
   const Bins bins = pack(o);
   std::string policy;
-  const auto allocated =
-      allocate_executor(backend, config, layout, o, capacity(bins, o, device.fixed_shapes()), &policy);
+  const auto collectives = !o.link                  ? nullptr
+                           : device.name() == "cpu" ? make_local_collectives(*o.link)
+                                                    : make_nccl_collectives(*o.link);
+  const auto allocated = allocate_executor(
+      backend, config, layout, o, capacity(bins, o, device.fixed_shapes()), &policy, collectives.get());
   Executor& executor = *allocated;
   fill_weights(backend, executor.parameters(), config, o.seed);
 
-  std::mt19937_64 random(o.seed);
-  size_t next_bin = 0;
+  std::mt19937_64 random(o.seed + static_cast<std::uint64_t>(o.rank.rank));
+  auto next_bin = static_cast<size_t>(o.rank.rank);
   struct Flight {
     int ticket;
     i64 targets;
@@ -319,7 +324,8 @@ Json run_bench(Backend& device, const BenchOptions& o) {
     std::vector<Tokens> batches;
     i64 targets = 0;
     for (i64 k = 0; k < o.micro_batches; ++k) {
-      const auto& bin = bins[next_bin++ % bins.size()];
+      const auto& bin = bins[next_bin % bins.size()];
+      next_bin += static_cast<size_t>(o.rank.world);
       batches.push_back(
           backend.host("prepare data", [&] { return make_tokens(bin, o, config.vocab, random); }));
       const Tokens& b = batches.back();
@@ -330,7 +336,9 @@ Json run_bench(Backend& device, const BenchOptions& o) {
       for (const Piece& p : bin) lengths.push_back(p.positions);
       flops += step_flops(config, layout, lengths, o.compaction ? b.targets : b.positions);
     }
-    for (size_t k = 0; k < batches.size(); ++k) executor.run_micro_batch(batches[k].sequences, k == 0);
+    for (size_t k = 0; k < batches.size(); ++k)
+      executor.run_micro_batch(batches[k].sequences, k == 0, k + 1 == batches.size());
+    targets *= o.rank.world;  // as many on each, nearly
     const float t = static_cast<float>(step + 1);
     const int ticket = executor.update({.lr = 1e-5f,
                                         .bias1 = 1 - std::pow(0.9f, t),
@@ -361,7 +369,8 @@ Json run_bench(Backend& device, const BenchOptions& o) {
       {"msPerStep", {{"median", sorted[sorted.size() / 2]}, {"min", sorted.front()}, {"max", sorted.back()}}},
       {"positionsPerStep",
        device.fixed_shapes() ? static_cast<double>(capacity_positions) : static_cast<double>(positions) / n},
-      {"realTokensPerSecond", static_cast<double>(real) / total * 1e3},
+      {"ranks", o.rank.world},
+      {"realTokensPerSecond", static_cast<double>(real * o.rank.world) / total * 1e3},
       {"fill", static_cast<double>(real) / (static_cast<double>(capacity_positions) * n)},
       {"peakMemoryGiB", static_cast<double>(used) / (1 << 30)},
       {"launchesPerStep", static_cast<double>(device.submissions() - submitted) / n},

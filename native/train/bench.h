@@ -11,6 +11,8 @@
 
 namespace tessera {
 
+class RankLink;
+
 struct BenchOptions {
   std::string shape;  // tiny, 0.8b, 2b, 4b, 9b, 27b-8l (8 layers of the 27B model)
   i64 steps = 20, warmup = 4;
@@ -27,6 +29,9 @@ struct BenchOptions {
   i64 head_rows = 2048;     // 0: the whole micro-batch at once
   bool hash = false;        // of the weights at the end: equal runs end in equal bits
   std::uint64_t seed = 1;
+  // Several processes, each with micro-batches of its own; rank 0 reports for all.
+  RankOf rank{};
+  RankLink* link = nullptr;
   i64 used_before = -1;  // bytes in use on the device before this process came to it; -1: not known
 };
 

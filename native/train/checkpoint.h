@@ -24,6 +24,8 @@ struct RunState {
   i64 seed = 0;
   Json recipe;  // the fields that bind a continuation, see Recipe::binding
   Json data;    // fingerprints of cache and plan
+  // Over all ranks; 0 in checkpoints of older versions.
+  i64 bins_per_step = 0;
   i64 supervised_tokens = 0, real_tokens = 0, positions = 0;  // totals
   double milliseconds = 0;
   // Lowest held-out loss after a step, and that step: its checkpoint is kept where checkpoint.best asks for

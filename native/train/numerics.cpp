@@ -361,7 +361,8 @@ class SelfTest {
     const Array m = random(count, DType::f32, 0.05), v = random(count, DType::f32, 0.001, 0.01);
     const StepScalars scalars{
         .lr = 1e-2f, .bias1 = 0.19f, .bias2 = 0.0975f, .inv_tokens = 1, .clip = 0, .seed = 0, .step = 2};
-    const StepResult result{.loss_sum = 0, .grad_norm = 1, .scale = 1, .finite = 1, .refused = 0};
+    const StepResult result{
+        .loss_sum = 0, .squares = 0, .grad_norm = 1, .scale = 1, .finite = 1, .refused = 0};
     void* device_scalars = allocate(sizeof scalars);
     void* device_result = allocate(sizeof result);
     backend_.copy_in(device_scalars, &scalars, sizeof scalars);

@@ -26,10 +26,10 @@ void check_tokens(const TokenCache& cache, i64 vocab, const fs::path& folder) {
 
 // Bytes that a run may take: half of the machine's free memory on the CPU, so that it stays usable, and nine
 // tenths of a GPU's. 0: unknown.
-size_t free_memory(const std::string& device) {
-  if (device == "cpu")
+size_t free_memory(const std::string& device, int world) {
+  if (device == "cpu")  // which all ranks share
     return static_cast<size_t>(::sysconf(_SC_AVPHYS_PAGES)) * static_cast<size_t>(::sysconf(_SC_PAGESIZE)) /
-           2;
+           2 / static_cast<size_t>(world);
   const Nvml nvml;
   const int index = std::atoi(device.substr(device.find(':') + 1).c_str());
   const Json gpu = index < nvml.count() ? nvml.read(index) : Json::object();
@@ -61,13 +61,15 @@ Trainer::Trainer(const TrainOptions& options)
     eval_cache_.emplace(options.eval_cache.empty() ? options.cache : options.eval_cache);
     eval_plan_.emplace(options.eval_plan, *eval_cache_, recipe_.budget);
   }
-  const i64 available = (plan_.num_bins() + recipe_.grad_accumulation - 1) / recipe_.grad_accumulation;
-  total_steps_ = recipe_.steps > 0 ? recipe_.steps : available;
+  agree_on_accumulation();
+  total_steps_ = recipe_.steps > 0 ? recipe_.steps : steps_per_pass();
   check_model_and_plan();
   refuse_empty_steps();
   if (!recipe_.accept_slow) refuse_slow_kernels(*backend_, config_);
-  available_ = free_memory(backend_->name());
-  executor_ = choose_executor();
+  available_ = free_memory(backend_->name(), options_.rank.world);
+  collectives_ = join_ranks();
+  executor_ = choose_executor_together();
+  state_.bins_per_step = bins_per_step_;
   state_.seed = recipe_.seed;
   state_.recipe = recipe_.binding;
   state_.recipe.update(number_types());
@@ -135,8 +137,10 @@ std::unique_ptr<Executor> Trainer::plan_executor(RecomputePolicy policy, bool ke
                                                     .batch = capacity(),
                                                     .head_rows = recipe_.head_rows,
                                                     .compaction = recipe_.compaction,
-                                                    .accumulates = recipe_.grad_accumulation > 1,
-                                                    .gradients = recipe_.gradients});
+                                                    .accumulates = bins_per_step_ > 1,
+                                                    .gradients = recipe_.gradients,
+                                                    .rank = options_.rank,
+                                                    .collectives = collectives_.get()});
 }
 
 // With no policy asked for, the one that computes least again and fits the memory.
@@ -172,12 +176,12 @@ Json Trainer::number_types() const {
 
 // Refused here, before the first step, so that no run ends in its middle for it.
 void Trainer::refuse_empty_steps() const {
-  const i64 distinct =
-      std::min(total_steps_, (plan_.num_bins() + recipe_.grad_accumulation - 1) / recipe_.grad_accumulation);
+  const i64 distinct = std::min(total_steps_, steps_per_pass());
   std::vector<i32> labels;
   for (i64 step = 0; step < distinct; ++step) {
     i64 targets = 0;
-    for (i64 k = 0, bin; k < recipe_.grad_accumulation && (bin = bins_of_step(step, k)) >= 0; ++k)
+    const i64 first = step * bins_per_step_, end = std::min(first + bins_per_step_, plan_.num_bins());
+    for (i64 bin = first; bin < end; ++bin)
       for (const Placement& p : plan_.bin(bin)) {
         labels.clear();
         targets += append_labels(cache_, p, &labels);
@@ -185,7 +189,7 @@ void Trainer::refuse_empty_steps() const {
     if (targets == 0)
       throw EngineError("no_supervised_tokens",
                         options_.plan.string() + ": step " + std::to_string(step + 1) + " (bin " +
-                            std::to_string(bins_of_step(step, 0)) + ") has 0 trainable tokens",
+                            std::to_string(first) + ") has 0 trainable tokens",
                         "Leave out examples without an assistant's turn, or raise gradAccumulation.");
   }
 }
@@ -199,7 +203,9 @@ Json Trainer::hello() const {
       row["reason"] = row["reason"].get<std::string>() + "; weights " +
                       types["precision"].get<std::string>() + ", gradients " +
                       types["optimizer.gradients"].get<std::string>();
-  return hello_event(kernels);
+  Json hello = hello_event(kernels);
+  if (options_.rank.world > 1) add_ranks(hello);
+  return hello;
 }
 
 Json Trainer::forecast() const {
@@ -209,7 +215,8 @@ Json Trainer::forecast() const {
           {"numbers", number_types()},
           {"fixedShapes", backend_->fixed_shapes()},
           {"checkpointBytes", checkpoint_bytes(checkpoint_source())},
-          {"memory",
+          {"ranks", options_.rank.world},
+          {"memory",  // of each rank
            {{"weights", m.weights},
             {"gradients", m.gradients},
             {"optimizer", m.optimizer},
@@ -221,27 +228,26 @@ Json Trainer::forecast() const {
 
 void Trainer::start() {
   account_.begin();
-  make_folder(options_.out);  // where nothing can be written, nothing is learnt
-  emit({{"event", "progress"},
-        {"what", "load"},
-        {"done", 0},
-        {"total", 1},
-        {"recompute", policy_name(executor_->options().policy)},
-        {"numbers", number_types()},
-        {"memory", forecast()["memory"]}});
+  if (leads()) make_folder(options_.out);  // where nothing can be written, nothing is learnt
+  say({{"event", "progress"},
+       {"what", "load"},
+       {"done", 0},
+       {"total", 1},
+       {"recompute", policy_name(executor_->options().policy)},
+       {"numbers", number_types()},
+       {"memory", forecast()["memory"]}});
   // Its large matrices: while the memory is still free, so that the run's peak is what was planned.
   if (backend_->fixed_shapes()) backend_->roof();
   executor_->allocate();
   first_step_ = 1;
-  if (options_.resume.empty()) {
+  if (resume_.empty()) {
     load_weights(executor_->parameters(), files_);
   } else {
-    std::string warning;
-    const fs::path checkpoint = choose_checkpoint(options_.resume, &warning);
-    if (!warning.empty()) emit({{"event", "warning"}, {"code", "damaged_checkpoint"}, {"message", warning}});
-    resume_from(checkpoint);
+    if (!resume_warning_.empty())
+      say({{"event", "warning"}, {"code", "damaged_checkpoint"}, {"message", resume_warning_}});
+    resume_from(resume_);
   }
-  emit({{"event", "progress"}, {"what", "load"}, {"done", 1}, {"total", 1}});
+  say({{"event", "progress"}, {"what", "load"}, {"done", 1}, {"total", 1}});
   started_ = last_report_ = last_save_ = last_account_ = account_.spend("load");
 }
 
@@ -255,6 +261,7 @@ void Trainer::resume_from(const fs::path& checkpoint) {
   check_binding(saved.data, state_.data, "dataset or plan");
   restore(executor_->parameters(), checkpoint);
   state_ = std::move(saved);
+  state_.bins_per_step = bins_per_step_;
   saved_step_ = state_.step;
   kept_best_ = state_.best_step;
   // Without an account (of an older version) a new one begins here.
@@ -267,8 +274,9 @@ void Trainer::resume_from(const fs::path& checkpoint) {
 
 // Bins are taken in order; a run longer than its plan goes through it again.
 i64 Trainer::bins_of_step(i64 step, i64 index) const {
-  const i64 per_pass = (plan_.num_bins() + recipe_.grad_accumulation - 1) / recipe_.grad_accumulation;
-  const i64 bin = step % per_pass * recipe_.grad_accumulation + index;
+  if (index >= accumulation_) return -1;
+  const auto [rank, world] = options_.rank;
+  const i64 bin = step % steps_per_pass() * bins_per_step_ + index * world + rank;
   return bin < plan_.num_bins() ? bin : -1;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "model/executor.h"
 #include "model/profiled_backend.h"
 #include "protocol/channel.h"
+#include "ranks/rank_link.h"
 #include "train/account.h"
 #include "train/checkpoint.h"
 #include "train/recipe.h"
@@ -27,6 +29,10 @@ struct TrainOptions {
   int threads = 0;
   bool profile = false;   // of every step
   bool forecast = false;  // check everything, report the memory, train nothing
+  // One process of several: rank 0 leads, and alone speaks. Without a link such a run can only be forecast.
+  RankOf rank{};
+  RankLink* link = nullptr;
+  std::vector<std::string> rank_devices;  // of all ranks, for the record
 };
 
 class Trainer {
@@ -45,6 +51,8 @@ class Trainer {
   // {device, fixedShapes, recompute, kernels, steps: [a step event's fields]}, warm-up steps left out.
   // Throws EngineError of allocation, and non_finite.
   Json measure(const MeasureOptions& how);
+  // What a rank other than 0 does instead: what that one says, to the end. `measures`: it measures.
+  void follow(bool measures);
 
  private:
   // The micro-batches of one step, with the memory that their sequences view.
@@ -53,13 +61,17 @@ class Trainer {
     std::vector<Sequence> sequences;
     i64 targets = 0, tokens = 0, positions = 0;
   };
+  // What a step is over all ranks.
+  struct StepSize {
+    i64 targets = 0, tokens = 0, positions = 0;
+    i64 computed = 0, head_rows = 0;  // positions and logit rows on the devices
+    double flops = 0;
+  };
   struct Pending {
     int ticket;
     i64 step;
     double learning_rate;
-    i64 targets, tokens, positions;
-    i64 computed, head_rows;  // positions and logit rows on the device
-    double flops;
+    StepSize size;
     bool cold;  // something ran for the first time
   };
   // What is answered in the run's own words as it learns.
@@ -68,19 +80,44 @@ class Trainer {
     SamplingOptions sampling;
   };
 
+  // What rank 0 tells the others to do next.
+  enum class Order : u8 { step, evaluate, serve, locate, end };
+  struct Telling {
+    Order order;
+    bool flag;  // step: only measured; locate: further steps are behind it
+    i64 step;   // steps taken; locate: the step that was refused
+  };
+  // A rank's share of the held-out bins.
+  struct HeldOut {
+    double loss;
+    i64 targets;
+  };
+
   static Samples read_samples(const fs::path& file);
+  bool leads() const { return options_.rank.rank == 0; }
+  void tell(Order order, bool flag = false, i64 step = 0) const;
+  void serve();
+  void while_serving(const std::function<void()>& work);
+  std::unique_ptr<Collectives> join_ranks();
+  void agree_on_accumulation();
+  i64 steps_per_pass() const { return (plan_.num_bins() + bins_per_step_ - 1) / bins_per_step_; }
+  StepSize size_of_step(i64 step, const std::vector<MicroBatch>& own) const;
+  std::vector<HeldOut> evaluate_share();
+  std::string locate_non_finite(i64 step, bool behind);
   void check_model_and_plan() const;
   BatchLayout capacity() const;
   std::unique_ptr<Executor> plan_executor(RecomputePolicy policy, bool keep_all = true) const;
   std::unique_ptr<Executor> choose_executor() const;
+  std::unique_ptr<Executor> choose_executor_together() const;
   Json memory_report() const;
   Json number_types() const;
+  void add_ranks(Json& hello) const;
   void refuse_empty_steps() const;
   void start();
   void resume_from(const fs::path& checkpoint);
 
-  i64 bins_of_step(i64 step,
-                   i64 index) const;  // bin number of the step's index-th micro-batch; -1 past the end
+  // Bin number of this rank's index-th micro-batch in a step; -1 past the end.
+  i64 bins_of_step(i64 step, i64 index) const;
   MicroBatch micro_batch(const TokenCache& cache, const Plan& plan, i64 bin) const;
   void take_step();
   void report(size_t most_pending);
@@ -89,6 +126,7 @@ class Trainer {
   void evaluate(const char* phase);
   void answer_samples();
   double elapsed_ms() const;
+  void say(const Json& event) const;
   CheckpointSource checkpoint_source() const;
   bool save();
   bool has_room() const;
@@ -119,7 +157,13 @@ class Trainer {
   const Layout layout_;
   std::unique_ptr<Backend> device_;
   std::unique_ptr<ProfiledBackend> backend_;
-  size_t available_ = 0;  // bytes that this run may take, before it took any; 0: unknown
+  std::unique_ptr<Collectives> collectives_;  // of several ranks
+  std::vector<std::string> rank_processes_;   // their ids, by rank
+  // Checkpoint to go on from, and why not the one that was asked for.
+  fs::path resume_;
+  std::string resume_warning_;
+  i64 bins_per_step_ = 1, accumulation_ = 1;  // of all ranks; of each
+  size_t available_ = 0;                      // bytes that this run may take, before it took any; 0: unknown
   i64 total_steps_ = 0;
   std::unique_ptr<Executor> executor_;
 

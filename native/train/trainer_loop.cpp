@@ -38,35 +38,26 @@ void remember(Json& events, const Json& event, size_t most) {
 }  // namespace
 
 void Trainer::take_step() {
+  tell(Order::step, only_measured_.has_value(), state_.step);
   Pending p{};
   // What lies between two steps: telling of the one, looking for commands.
   account_.spend("reporting");
   std::vector<MicroBatch> batches;
-  for (i64 k = 0, bin; k < recipe_.grad_accumulation && (bin = bins_of_step(state_.step, k)) >= 0; ++k) {
+  for (i64 k = 0, bin; (bin = bins_of_step(state_.step, k)) >= 0; ++k)
     batches.push_back(backend_->host("prepare data", [&] { return micro_batch(cache_, plan_, bin); }));
-    p.targets += batches.back().targets;
-    p.tokens += batches.back().tokens;
-    p.positions += batches.back().positions;
-  }
+  p.size = size_of_step(state_.step, batches);
   account_.spend("data");
   const i64 cold_launches = executor_->cold_launches();
-  for (size_t k = 0; k < batches.size(); ++k) {
-    executor_->run_micro_batch(batches[k].sequences, k == 0);
-    p.computed += executor_->shape().T;
-    p.head_rows += executor_->shape().num_loss;
-  }
-  for (const MicroBatch& m : batches) {
-    std::vector<i64> lengths;
-    for (const Sequence& s : m.sequences) lengths.push_back(s.computed);
-    p.flops += step_flops(config_, layout_, lengths, recipe_.compaction ? m.targets : m.positions);
-  }
+  for (size_t k = 0; k < batches.size(); ++k)
+    executor_->run_micro_batch(batches[k].sequences, k == 0, k + 1 == batches.size());
+  if (batches.empty()) executor_->run_without_micro_batch();
   const double t = static_cast<double>(state_.step + 1);
   p.step = state_.step + 1;
   p.learning_rate = only_measured_ ? 0 : recipe_.schedule.at(state_.step, total_steps_);
   p.ticket = executor_->update({.lr = static_cast<float>(p.learning_rate),
                                 .bias1 = static_cast<float>(1.0 - std::pow(recipe_.optimizer.beta1, t)),
                                 .bias2 = static_cast<float>(1.0 - std::pow(recipe_.optimizer.beta2, t)),
-                                .inv_tokens = static_cast<float>(1.0 / static_cast<double>(p.targets)),
+                                .inv_tokens = static_cast<float>(1.0 / static_cast<double>(p.size.targets)),
                                 .clip = static_cast<float>(recipe_.clip),
                                 .seed = static_cast<std::uint32_t>(recipe_.seed),
                                 .step = static_cast<i32>(p.step)});
@@ -93,16 +84,17 @@ void Trainer::report(size_t most_pending) {
     const Json event = {{"event", "step"},
                         {"step", p.step},
                         {"steps", total_steps_},
-                        {"loss", number_or_name(result.loss_sum / static_cast<double>(p.targets))},
+                        {"loss", number_or_name(result.loss_sum / static_cast<double>(p.size.targets))},
                         {"gradNorm", number_or_name(result.grad_norm)},
                         {"learningRate", p.learning_rate},
-                        {"supervisedTokens", p.targets},
-                        {"realTokens", p.tokens},
-                        {"positions", p.positions},
+                        {"supervisedTokens", p.size.targets},
+                        {"realTokens", p.size.tokens},
+                        {"positions", p.size.positions},
                         {"milliseconds", ms},
-                        {"flops", p.flops},
+                        {"flops", p.size.flops},
                         {"elapsedMs", elapsed_ms()},
                         {"atMs", now_ms()}};
+    if (!leads()) continue;  // what becomes of it rank 0 says
     if (only_measured_) {
       if (!result.finite)
         throw EngineError("non_finite",
@@ -114,17 +106,17 @@ void Trainer::report(size_t most_pending) {
     }
     if (!result.finite) {
       // Seen where it happened, although the step is not taken.
-      emit(event);
+      say(event);
       fail_non_finite(p.step);
     }
-    const Work work{1, p.tokens, p.targets, p.computed, p.head_rows, ms};
+    const Work work{1, p.size.tokens, p.size.targets, p.size.computed, p.size.head_rows, ms};
     account_.add_step(work, p.cold);
     measured_ += work;
-    state_.supervised_tokens += p.targets;
-    state_.real_tokens += p.tokens;
-    state_.positions += p.positions;
+    state_.supervised_tokens += p.size.targets;
+    state_.real_tokens += p.size.tokens;
+    state_.positions += p.size.positions;
     state_.milliseconds += ms;
-    emit(event);
+    say(event);
     recent_.push_back(event);
     if (recent_.size() > kRecentSteps) recent_.pop_front();
   }
@@ -139,31 +131,41 @@ void Trainer::tell_of_gaps() {
   told_gap_ = left_out;
   char text[32];
   std::snprintf(text, sizeof text, "%.0f s", seconds);
-  emit({{"event", "warning"},
-        {"code", "stood_still"},
-        {"seconds", seconds},
-        {"message", std::string("the run stood still for ") + text +
-                        ": the machine slept, or its programs were stopped; no step is charged for it"}});
+  say({{"event", "warning"},
+       {"code", "stood_still"},
+       {"seconds", seconds},
+       {"message", std::string("the run stood still for ") + text +
+                       ": the machine slept, or its programs were stopped; no step is charged for it"}});
 }
 
 // Runs the step's micro-batches again until the first that shows where; later steps have overwritten it.
 std::string Trainer::repeat_to_non_finite(i64 step) {
   std::string where;
-  for (i64 k = 0, bin;
-       where.empty() && k < recipe_.grad_accumulation && (bin = bins_of_step(step - 1, k)) >= 0; ++k) {
-    executor_->run_micro_batch(micro_batch(cache_, plan_, bin).sequences, k == 0);
+  for (i64 k = 0, bin; where.empty() && (bin = bins_of_step(step - 1, k)) >= 0; ++k) {
+    executor_->run_micro_batch(micro_batch(cache_, plan_, bin).sequences, k == 0, false);
     where = executor_->find_non_finite();
   }
   return where;
 }
 
-void Trainer::fail_non_finite(i64 step) {
-  // Its update changed nothing, nor did those submitted behind it: the state is that after the step before.
-  const bool behind = !pending_.empty();
+// Where the first NaN or infinity of a step that was refused came from, by the first rank that knows.
+std::string Trainer::locate_non_finite(i64 step, bool behind) {
   pending_.clear();
   state_.step = step - 1;
   state_.next_bin = bins_of_step(state_.step, 0);
-  const std::string where = behind ? repeat_to_non_finite(step) : executor_->find_non_finite();
+  std::string where = behind ? repeat_to_non_finite(step) : executor_->find_non_finite();
+  if (!options_.link) return where;
+  const auto all = options_.link->gather_texts(where);
+  for (size_t r = 0; r < all.size(); ++r)
+    if (!all[r].empty()) return all[r] + " on rank " + std::to_string(r);
+  return "";
+}
+
+void Trainer::fail_non_finite(i64 step) {
+  // Its update changed nothing, nor did those submitted behind it: the state is that after the step before.
+  const bool behind = !pending_.empty();
+  tell(Order::locate, behind, step);
+  const std::string where = locate_non_finite(step, behind);
   std::string saved;
   if (saved_step_ != step - 1)
     saved = save() ? "; the state before it was saved" : "; the state before it could not be saved";
@@ -178,13 +180,12 @@ void Trainer::evaluate(const char* phase) {
   report(0);
   const bool measuring = backend_->enabled();
   backend_->enable(false);
+  tell(Order::evaluate);
   double sum = 0;
   i64 targets = 0;
-  for (i64 b = 0; b < eval_plan_->num_bins(); ++b) {
-    const MicroBatch m = micro_batch(*eval_cache_, *eval_plan_, b);
-    if (m.targets == 0) continue;
-    sum += executor_->result(executor_->evaluate(m.sequences)).loss_sum;
-    targets += m.targets;
+  for (const HeldOut& bin : evaluate_share()) {
+    sum += bin.loss;
+    targets += bin.targets;
   }
   if (targets == 0)
     throw EngineError("no_supervised_tokens",
@@ -201,7 +202,7 @@ void Trainer::evaluate(const char* phase) {
                       {"tokens", targets},
                       {"phase", phase},
                       {"best", better}};
-  emit(event);
+  say(event);
   remember(state_.recent_evaluations, event, kRecentEvaluations);
   last_report_ = account_.spend("evaluation");
   // Before the checkpoint of the best step, which holds them then.
@@ -216,10 +217,11 @@ void Trainer::evaluate(const char* phase) {
 
 void Trainer::answer_samples() {
   for (size_t n = 0; n < samples_.prompts.size(); ++n) {
-    Decoder decoder(config_, executor_->parameters());
-    const auto ids = generate(decoder, samples_.prompts[n], samples_.sampling, [](i32) {});
+    std::optional<Decoder> decoder;
+    while_serving([&] { decoder.emplace(config_, executor_->parameters()); });
+    const auto ids = generate(*decoder, samples_.prompts[n], samples_.sampling, [](i32) {});
     const Json event = {{"event", "sample"}, {"step", state_.step}, {"index", n}, {"ids", ids}};
-    emit(event);
+    say(event);
     remember(state_.recent_samples, event, kRecentSamples);
   }
 }
@@ -244,20 +246,20 @@ bool Trainer::save() {
   unsaved_.reset();
   try {
     if (saved_step_ != state_.step || !fs::exists(path))
-      write_checkpoint(checkpoint_source(), state_, options_.out);
+      while_serving([&] { write_checkpoint(checkpoint_source(), state_, options_.out); });
     saved_step_ = state_.step;
     if (state_.best_step == state_.step) kept_best_ = state_.step;
     std::vector<fs::path> spare;
     if (recipe_.checkpoint.best && kept_best_ > 0) spare.push_back(checkpoint_path(options_.out, kept_best_));
     prune_checkpoints(options_.out, recipe_.checkpoint.keep, spare);
-    emit({{"event", "checkpoint"}, {"step", state_.step}, {"path", fs::absolute(path).string()}});
+    say({{"event", "checkpoint"}, {"step", state_.step}, {"path", fs::absolute(path).string()}});
   } catch (const EngineError& error) {
     unsaved_ = error;
-    emit({{"event", "warning"},
-          {"code", "checkpoint_skipped"},
-          {"step", state_.step},
-          {"message", error.what()},
-          {"hint", error.hint()}});
+    say({{"event", "warning"},
+         {"code", "checkpoint_skipped"},
+         {"step", state_.step},
+         {"message", error.what()},
+         {"hint", error.hint()}});
   }
   backend_->enable(measuring);
   last_report_ = last_save_ = account_.spend("checkpoint");
@@ -277,19 +279,19 @@ void Trainer::save_last(CommandReader& commands, const std::string& reason) {
   while (!save()) {
     // Weights that are NaN or infinite stay so: nothing is worth waiting for.
     if (reason == "parent-gone" || unsaved_->code() == "non_finite") throw *unsaved_;
-    emit({{"event", "paused"},
-          {"step", state_.step},
-          {"message",
-           std::string(unsaved_->what()) +
-               ". The run waits with what it has learnt: free some space, then let it go on; a stop ends "
-               "it unsaved."}});
+    say({{"event", "paused"},
+         {"step", state_.step},
+         {"message",
+          std::string(unsaved_->what()) +
+              ". The run waits with what it has learnt: free some space, then let it go on; a stop ends "
+              "it unsaved."}});
     const bool was_full = unsaved_->code() == "disk_full";
     for (bool again = false; !again;) {
       const auto command = commands.wait(kLookAgainMs);
       if (command == "stop" || command == "parent-gone") throw *unsaved_;
       again = command == "resume" || command == "checkpoint" || (!command && was_full && has_room());
     }
-    emit({{"event", "resumed"}, {"step", state_.step}});
+    say({{"event", "resumed"}, {"step", state_.step}});
   }
 }
 
@@ -343,7 +345,7 @@ void Trainer::take_profiled_step() {
   take_step();
   report(0);
   const i64 launches = backend_->submissions() - submitted;
-  emit(profile_report(launches, usual_ms > 0 ? usual_ms : measured_.ms));
+  say(profile_report(launches, usual_ms > 0 ? usual_ms : measured_.ms));
   backend_->profile(false);
   backend_->trace(false);
   settle_operations();
@@ -385,7 +387,7 @@ Json Trainer::profile_report(i64 launches, double step_ms) {
 // The running sum so far. Small: some forty operations.
 void Trainer::emit_account() {
   settle_operations();
-  emit(account_.to_json(first_step_));
+  say(account_.to_json(first_step_));
   last_account_ = Clock::now();
 }
 
@@ -405,7 +407,7 @@ std::optional<std::string> Trainer::obey(CommandReader& commands) {
 std::optional<std::string> Trainer::pause(CommandReader& commands) {
   report(0);
   emit_account();
-  emit({{"event", "paused"}, {"step", state_.step}});
+  say({{"event", "paused"}, {"step", state_.step}});
   const auto since = Clock::now();
   for (;;) {
     const auto command = commands.wait(60'000);
@@ -419,7 +421,7 @@ std::optional<std::string> Trainer::pause(CommandReader& commands) {
     if (*command == "resume") break;
   }
   paused_ms_ += milliseconds_since(since);
-  emit({{"event", "resumed"}, {"step", state_.step}});
+  say({{"event", "resumed"}, {"step", state_.step}});
   last_report_ = account_.spend("paused");
   tell_of_gaps();
   return std::nullopt;
@@ -449,7 +451,8 @@ void Trainer::run(CommandReader& commands) {
   if (reason == "completed") evaluate("after");
   save_last(commands, reason);
   emit_account();
-  emit({{"event", "done"}, {"step", state_.step}, {"reason", reason}});
+  tell(Order::end);
+  say({{"event", "done"}, {"step", state_.step}, {"reason", reason}});
 }
 
 }  // namespace tessera

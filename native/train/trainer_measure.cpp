@@ -35,12 +35,12 @@ Json Trainer::measure(const MeasureOptions& how) {
   started_ = last_report_ = Clock::now();
   account_.begin();
   warm_up();
-  const i64 per_pass = (plan_.num_bins() + recipe_.grad_accumulation - 1) / recipe_.grad_accumulation;
-  const i64 most = how.passes > 0 ? how.passes * per_pass : std::numeric_limits<i64>::max();
+  const i64 most = how.passes > 0 ? how.passes * steps_per_pass() : std::numeric_limits<i64>::max();
   const auto begin = last_report_ = Clock::now();
   const auto size_of = [&](i64 step) {
     i64 positions = 0;
-    for (i64 k = 0, bin; k < recipe_.grad_accumulation && (bin = bins_of_step(step, k)) >= 0; ++k)
+    const i64 first = step % steps_per_pass() * bins_per_step_;
+    for (i64 bin = first; bin < std::min(first + bins_per_step_, plan_.num_bins()); ++bin)
       positions += plan_.positions(bin);
     return static_cast<double>(positions);
   };
@@ -54,6 +54,7 @@ Json Trainer::measure(const MeasureOptions& how) {
     take_step();
   }
   report(0);
+  tell(Order::end);
   return {{"device", backend_->name()},
           {"fixedShapes", backend_->fixed_shapes()},
           {"recompute", policy_name(executor_->options().policy)},

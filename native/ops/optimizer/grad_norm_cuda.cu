@@ -49,6 +49,21 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
+// In thread 0.
+__device__ void finish_norm(StepResult* result, double squares, const StepScalars* scalars) {
+  const float norm = scalars->inv_tokens * static_cast<float>(sqrt(squares));
+  const float share = scalars->clip > 0.0f ? fminf(1.0f, scalars->clip / (norm + 1e-6f)) : 1.0f;
+  result->grad_norm = norm;
+  result->scale = scalars->inv_tokens * share;
+  if (!isfinite(squares) || !isfinite(norm) || !isfinite(result->loss_sum)) result->refused = 1;
+  result->finite = result->refused == 0;
+}
+
+__global__ void finish_norm_kernel(StepResult* result, const StepScalars* scalars) {
+  finish_norm(result, result->squares, scalars);
+}
+
+// scalars null: the sum alone.
 __global__ void __launch_bounds__(1024)
     norm_finish_kernel(StepResult* result, const float* partial, i64 count, const StepScalars* scalars) {
   __shared__ double sums[1024];
@@ -61,18 +76,24 @@ __global__ void __launch_bounds__(1024)
     if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
   }
   if (threadIdx.x != 0) return;
-  const float norm = scalars->inv_tokens * static_cast<float>(sqrt(sums[0]));
-  const float share = scalars->clip > 0.0f ? fminf(1.0f, scalars->clip / (norm + 1e-6f)) : 1.0f;
-  result->grad_norm = norm;
-  result->scale = scalars->inv_tokens * share;
-  if (!isfinite(sums[0]) || !isfinite(norm) || !isfinite(result->loss_sum)) result->refused = 1;
-  result->finite = result->refused == 0;
+  result->squares = sums[0];
+  if (scalars) finish_norm(result, sums[0], scalars);
 }
 
 }  // namespace
 
 size_t grad_norm_scratch_bytes(i64 elements, i64 segments) {
   return (elements / kBlockElements + segments) * sizeof(float);
+}
+
+void launch_grad_squares(StepResult* result, const std::vector<AdamSegment>& segments, float* scratch,
+                         size_t scratch_bytes, cudaStream_t stream) {
+  launch_grad_norm(result, segments, nullptr, scratch, scratch_bytes, stream);
+}
+
+void launch_finish_norm(StepResult* result, const StepScalars* scalars, cudaStream_t stream) {
+  finish_norm_kernel<<<1, 1, 0, stream>>>(result, scalars);
+  check_launch("finish_norm");
 }
 
 void launch_grad_norm(StepResult* result, const std::vector<AdamSegment>& segments,

@@ -11,6 +11,10 @@ namespace tessera {
 // number of segments).
 void launch_grad_norm(StepResult* result, const std::vector<AdamSegment>& segments,
                       const StepScalars* scalars, float* scratch, size_t scratch_bytes, cudaStream_t stream);
+// The same in two parts, for ranks: result->squares, and what follows from it.
+void launch_grad_squares(StepResult* result, const std::vector<AdamSegment>& segments, float* scratch,
+                         size_t scratch_bytes, cudaStream_t stream);
+void launch_finish_norm(StepResult* result, const StepScalars* scalars, cudaStream_t stream);
 size_t grad_norm_scratch_bytes(i64 elements, i64 segments);
 
 // torch's AdamW with g = grad * result->scale; returns without a change where result->finite is 0. In bf16sr
