@@ -1,6 +1,7 @@
 import { computed, shallowRef, watch, type ComputedRef } from 'vue';
 import { client } from '../../client.ts';
 import { useCoreStore } from '../../stores/coreStore.ts';
+import { deviceChoices } from './deviceChoices.ts';
 import type { Choice, RecipeField } from './recipeFields.ts';
 
 /**
@@ -31,10 +32,5 @@ export function useChoices(field: RecipeField, value: () => string): ComputedRef
 const lookUps: Partial<Record<RecipeField['kind'], () => Promise<Choice[]>>> = {
   dataset: async () =>
     (await client.call('datasets:list', {})).datasets.map(({ id, name }) => ({ value: id, label: name })),
-  device: async () =>
-    (await client.call('system:doctor', {})).gpus.flatMap(({ device, name }) =>
-      typeof device === 'string'
-        ? [{ value: device, label: typeof name === 'string' ? `${device}, ${name}` : device }]
-        : [],
-    ),
+  device: async () => deviceChoices((await client.call('system:doctor', {})).gpus),
 };
