@@ -67,10 +67,14 @@ const evaluate = z.strictObject({
   sampleTokens: z.int().positive().max(1024).default(64),
 });
 
-/** Where a run trains; several GPUs are ranks. */
+/** Where a run trains; several GPUs are ranks, and `cpu:0,1` are two on the CPU. */
 export const deviceName = z
   .string()
-  .regex(/^(auto|cpu|cuda:\d+(,\d+)*)$/, 'must be auto, cpu, cuda:0 or cuda:0,1');
+  .regex(/^(auto|cpu|cpu:\d+(,\d+)+|cuda:\d+(,\d+)*)$/, 'must be auto, cpu, cuda:0 or cuda:0,1')
+  .refine(
+    (device) => new Set(device.split(/[:,]/)).size === device.split(/[:,]/).length,
+    'names a device twice',
+  );
 
 export const recipeSchema = z
   .strictObject({

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { call, stream, wiredCall } from './channel.ts';
 import { runProfile } from './profile.ts';
-import { recipeSchema } from './recipe.ts';
+import { deviceName, recipeSchema } from './recipe.ts';
 import { isPacked, unpackRows, type FieldKind, type PackedRows } from './rows.ts';
 
 export const runStatuses = ['queued', 'running', 'paused', 'completed', 'stopped', 'failed'] as const;
@@ -394,7 +394,11 @@ export const runChannels = {
   /** Sent to the engine that trains it; answered when the engine has done it. */
   'runs:command': call({ args: one.extend({ command: z.enum(runCommands) }), result: aRun }),
   /** A paused run goes on; an ended one starts again from its newest checkpoint, its best one, or that of a step. */
-  'runs:resume': call({ args: one.extend({ from: checkpointChoice.optional() }), result: aRun }),
+  /** `device`: instead of the one that it trained on; a step keeps its bins, whatever the number of devices. */
+  'runs:resume': call({
+    args: one.extend({ from: checkpointChoice.optional(), device: deviceName.optional() }),
+    result: aRun,
+  }),
   'runs:checkpoints': call({ args: one, result: z.object({ checkpoints: z.array(runCheckpoint) }) }),
   'runs:series': call({
     args: z.object({

@@ -32,7 +32,7 @@ struct TrainOptions {
   // One process of several: rank 0 leads, and alone speaks. Without a link such a run can only be forecast.
   RankOf rank{};
   RankLink* link = nullptr;
-  std::vector<std::string> rank_devices;  // of all ranks, for the record
+  std::vector<std::string> rank_devices{};  // of all ranks, for the record
 };
 
 class Trainer {

@@ -161,6 +161,46 @@ describe('when something dies', { timeout: 120_000 }, () => {
     core.close();
   });
 
+  it('trains over ranks as one does that accumulates; one that dies is named, and the run goes on', async () => {
+    const ranks = ['--set', 'device=cpu:0,1'];
+    const several = await train(...ranks, '--set', 'steps=4');
+    const one = await train('--set', 'gradAccumulation=2', '--set', 'steps=4');
+    expect(several.run).toMatchObject({ status: 'completed', steps: 4 });
+    expect(several.run.lastLoss).toBeCloseTo(one.run.lastLoss ?? 0, 4);
+    const { device, kernels, preflight } = await show(several.run.id);
+    expect(device).toBe('cpu:0,1');
+    expect(kernels).toContainEqual(expect.objectContaining({ layerKind: 'ranks', forward: 'local sockets' }));
+    expect(preflight?.items.find(({ name }) => name === 'ranks')?.message).toMatch(
+      /^2 ranks, 1 bin each a step/,
+    );
+
+    const { run } = await train(
+      ...ranks,
+      '--set',
+      'steps=400',
+      '--set',
+      'checkpoint.everySteps=2',
+      '--detach',
+    );
+    const core = await coreOf(shop);
+    await untilRun(core, run.id, ({ steps }) => steps >= 3);
+    const engine = enginePid(run.id);
+    const children = readFileSync(`/proc/${engine}/task/${engine}/children`, 'utf8');
+    process.kill(Number(children.trim()), 'SIGKILL');
+    const failed = await untilRun(core, run.id, ({ status }) => status === 'failed');
+    expect(failed.reason).toBe('rank 1 was killed by signal 9 (Killed)');
+    // On one device, then on two again: a step keeps its bins.
+    let { steps: before } = failed;
+    for (const device of ['cpu', 'cpu:0,1']) {
+      await tesseraJson(shop, ['resume', run.id, '--device', device, '--detach']);
+      await untilRun(core, run.id, ({ status, steps }) => status === 'running' && steps > before);
+      expect((await tesseraJson<{ run: RunSummary }>(shop, ['pause', run.id])).run.status).toBe('paused');
+      expect((await tesseraJson<{ run: RunSummary }>(shop, ['stop', run.id])).run.status).toBe('stopped');
+      before = (await show(run.id)).steps;
+    }
+    core.close();
+  });
+
   it('charges no step for a time in which the engine stood still', async () => {
     const { core, id } = await longRun();
     const engine = enginePid(id);

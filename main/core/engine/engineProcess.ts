@@ -135,7 +135,7 @@ export class EngineProcess {
       this.signal({ kind: 'step', step: event.step });
     } else if (event.event === 'error') {
       const { code, message, hint, rank } = event;
-      const where = rank === undefined ? '' : `rank ${rank}: `;
+      const where = rank === undefined || message.startsWith(`rank ${rank} `) ? '' : `rank ${rank}: `;
       this.failure = { code, message: where + message, ...(typeof hint === 'string' && { hint }) };
     }
     this.options.onEvent(event);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { rankDevices } from '../../contract/device.ts';
 import { askEngine } from './askEngine.ts';
 import { protocolMismatch } from './mismatch.ts';
 import { protocolVersion } from './protocol.ts';
@@ -59,5 +60,5 @@ export function chooseDevice({ devices }: Pick<Machine, 'devices'>, wanted: stri
 
 /** `cuda:0,1` are two ranks. */
 export function numRanks(chosen: string): number {
-  return chosen.split(',').length;
+  return rankDevices(chosen).length;
 }

@@ -44,6 +44,25 @@ export function measuringPlan(plan: Plan, accumulates: boolean): MeasuringPlan {
   return assemble(plan, inOrder, accumulates ? 2 : 1);
 }
 
+/** Every bin once for each rank: a step then costs what the bins of one of them cost, and what joining them does. */
+export function alikeForRanks(plan: MeasuringPlan, ranks: number): MeasuringPlan {
+  if (ranks === 1) return plan;
+  const order: number[] = [];
+  const binOffsets = [0];
+  for (let bin = 0; bin + 1 < plan.binOffsets.length; bin++)
+    for (let rank = 0; rank < ranks; rank++) {
+      for (let at = plan.binOffsets[bin] ?? 0; at < (plan.binOffsets[bin + 1] ?? 0); at++) order.push(at);
+      binOffsets.push(order.length);
+    }
+  const pick = (values: Int32Array) => Int32Array.from(order, (at) => values[at] ?? 0);
+  const { example, start, length, positions } = plan;
+  return {
+    ...plan,
+    ...{ example: pick(example), start: pick(start), length: pick(length), positions: pick(positions) },
+    binOffsets: Int32Array.from(binOffsets),
+  };
+}
+
 interface Bin {
   items: number[];
   /** Every item is computed as long as the longest. */

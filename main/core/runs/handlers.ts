@@ -64,9 +64,9 @@ export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
       await supervisor.command(row, command);
       return { run: summary(row.id) };
     },
-    'runs:resume': async ({ id, from }) => {
+    'runs:resume': async ({ id, from, device }) => {
       const row = runs.find(id);
-      await runs.resume(row, from);
+      await runs.resume(row, from, device);
       return { run: summary(row.id) };
     },
     'runs:checkpoints': ({ id }) => ({ checkpoints: listCheckpoints(runs.find(id)) }),

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { counted, listed } from '../../contract/counted.ts';
 import { secondsOf, type CostModel } from '../../contract/cost.ts';
+import { isOnCpu, rankDevices } from '../../contract/device.ts';
 import { toErrorBody } from '../../contract/errors.ts';
 import type { Recipe } from '../../contract/recipe.ts';
 import type { Preflight, PreflightItem } from '../../contract/runs.ts';
@@ -43,6 +44,7 @@ export function judge(facts: PreflightFacts): Preflight {
     memoryItem(facts),
     ...timeItems(facts),
     kernelsItem(facts),
+    ...ranksItems(facts),
     ...proofItems(facts),
     diskItem(facts),
   ];
@@ -116,10 +118,14 @@ function heldOutItem({ plan, recipe }: PreflightFacts): PreflightItem {
 
 type Place = Pick<PreflightFacts, 'machine' | 'device'>;
 
+/** What one rank finds: its share of the machine's memory, or that of the fullest GPU. */
 function freeMemory({ machine, device }: Place): number | undefined {
-  return device === 'cpu'
-    ? availableMemory()
-    : machine.devices.find((each) => each.device === device)?.freeBytes;
+  const ranks = rankDevices(device);
+  if (isOnCpu(device)) return availableMemory() / ranks.length;
+  const known = machine.devices.flatMap((each) =>
+    ranks.includes(each.device) ? (each.freeBytes ?? []) : [],
+  );
+  return known.length < ranks.length ? undefined : Math.min(...known);
 }
 
 /** What a run may take of the memory that is free; the rest is for what others take meanwhile. */
@@ -149,7 +155,9 @@ function memoryItem(facts: PreflightFacts): PreflightItem {
   }
   const total = memory.total ?? 0;
   const free = freeMemory(facts);
-  const message = `${gib(total)} needed${free === undefined ? '' : `, ${gib(free)} free`} on ${device}`;
+  const numRanks = rankDevices(device).length;
+  const where = numRanks === 1 ? device : `each of the ${numRanks} ranks of ${device}`;
+  const message = `${gib(total)} needed${free === undefined ? '' : `, ${gib(free)} free`} on ${where}`;
   if (fitsMemory(facts)) return { name, status: 'pass', message };
   return {
     name,
@@ -188,7 +196,7 @@ function timeItems(facts: PreflightFacts): PreflightItem[] {
 }
 
 function kernelsOf({ machine, device }: PreflightFacts): NonNullable<Preflight['kernels']> {
-  const mine = machine.kernels.filter((kernel) => kernel.device === device.split(',')[0]);
+  const mine = machine.kernels.filter((kernel) => kernel.device === rankDevices(device)[0]);
   return mine.map(({ layerKind, operation, forward, backward, tier, reason, slow }) => {
     return { layerKind, operation, forward, backward, tier, reason, slow };
   });
@@ -197,19 +205,19 @@ function kernelsOf({ machine, device }: PreflightFacts): NonNullable<Preflight['
 function kernelsItem(facts: PreflightFacts): PreflightItem {
   const { machine, device, recipe } = facts;
   const name = 'kernels';
-  if (
-    device !== 'cpu' &&
-    !machine.devices.some((each) => device.split(',').includes(each.device) || each.device === device)
-  ) {
+  const missing = rankDevices(device).filter(
+    (used) => used !== 'cpu' && !machine.devices.some((each) => each.device === used),
+  );
+  if (missing.length > 0) {
     const known = machine.devices.map((each) => each.device).join(', ');
     return {
       name,
       status: 'stop',
-      message: `there is no device ${device} here`,
+      message: `there is no device ${missing.join(', ')} here`,
       hint: `There are: ${known}.`,
     };
   }
-  if (device === 'cpu') {
+  if (isOnCpu(device)) {
     const cores = `CPU kernels on ${availableParallelism()} cores`;
     const [passedOver] = recipe.device === 'auto' ? machine.devices.filter(({ unserved }) => unserved) : [];
     if (passedOver === undefined) return { name, status: 'pass', message: cores };
@@ -235,12 +243,30 @@ function kernelsItem(facts: PreflightFacts): PreflightItem {
 function whySlow({ machine, device, recipe }: PreflightFacts): string | undefined {
   if (recipe.kernels === 'reference') return 'the plain ones were asked for (kernels: reference)';
   if (recipe.precision === 'fp32') return 'only the plain ones compute in fp32 (precision: fp32)';
-  const used = device.split(',');
+  const used = rankDevices(device);
   const unserved = machine.devices.find((each) => used.includes(each.device))?.unserved;
   if (unserved !== undefined) return unserved;
   const slow = machine.kernels.filter((kernel) => kernel.slow && kernel.device === used[0]);
   if (slow.length === 0) return undefined;
   return slow.map(({ operation, reason }) => `${operation} (${reason})`).join(', ');
+}
+
+/** How several processes share the run. */
+function ranksItems({ device, plan, recipe }: PreflightFacts): PreflightItem[] {
+  const ranks = rankDevices(device);
+  if (ranks.length === 1) return [];
+  const each = counted(recipe.gradAccumulation, 'bin');
+  const { length } = ranks;
+  const way = isOnCpu(device) ? 'over local sockets' : 'by NCCL';
+  const bins = plan instanceof Error ? 0 : plan.summary.bins % length;
+  const uneven = bins === 0 ? '' : `; in the last step some ranks have no bin and add nothing`;
+  return [
+    {
+      name: 'ranks',
+      status: 'pass',
+      message: `${length} ranks, ${each} each a step, joined ${way}; each holds the weights and gradients and a share of the optimizer's state (ZeRO-1)${uneven}`,
+    },
+  ];
 }
 
 function proofItems(facts: PreflightFacts): PreflightItem[] {
@@ -252,8 +278,9 @@ function proofItems(facts: PreflightFacts): PreflightItem[] {
       ? [unknownUntilItFits(name)]
       : [failed(name, proofs)];
   const { isolation, numerics } = proofs;
-  const way =
-    device === 'cpu' ? 'Build the engine again, and report this.' : 'Use device: cpu, or update the driver.';
+  const way = isOnCpu(device)
+    ? 'Build the engine again, and report this.'
+    : 'Use device: cpu, or update the driver.';
   const partly =
     isolation.layers < isolation.modelLayers
       ? ` (the first ${isolation.layers} of ${isolation.modelLayers} layers)`

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { rankDevices } from '../../contract/device.ts';
 import type { Recipe } from '../../contract/recipe.ts';
 import { isolationProof, numericsTest } from '../../contract/runs.ts';
 import { engineBinary } from '../engine/binary.ts';
@@ -36,7 +37,7 @@ export class ProofDesk {
     const { folder, recipe, cache, recompute } = inputs;
     const { model, kernels = 'fast', precision, acceptSlow } = recipe;
     // Several devices run the same kernels: the first answers for all.
-    const device = inputs.device.split(',')[0] ?? inputs.device;
+    const device = rankDevices(inputs.device)[0] ?? inputs.device;
     const by = ['--device', device, '--policy', recompute, '--kernels', kernels, '--precision', precision];
     if (acceptSlow) by.push('--accept-slow');
     const key = [fileStamp(engineBinary()), modelStamp(model), inputs.planHash, ...by].join();

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Recipe } from '../../contract/recipe.ts';
 import { writePlan } from '../packing/planFile.ts';
@@ -26,4 +26,11 @@ export function writeRunFolder(folder: string, recipe: Recipe, device: string, p
   writeFileSync(files.recipe, `${JSON.stringify(resolved, null, 2)}\n`);
   writePlan(files.plan, plan.train, plan.source.key);
   if (plan.evaluation) writePlan(files.evalPlan, plan.evaluation, plan.evalSource.key);
+}
+
+/** The same run on another device: its plan stays, and so do the bins of a step. */
+export function moveRunFolder(folder: string, device: string): void {
+  const { recipe } = runFiles(folder);
+  const resolved = JSON.parse(readFileSync(recipe, 'utf8')) as Record<string, unknown>;
+  writeFileSync(recipe, `${JSON.stringify({ ...resolved, device }, null, 2)}\n`);
 }

@@ -10,6 +10,7 @@ import { telemetryQueries } from '../../../db/queries/telemetry.ts';
 import { seriesQueries, type SeriesQueries } from '../../../db/queries/series.ts';
 import type { CostModel } from '../../contract/cost.ts';
 import type { CallContext } from '../../contract/channel.ts';
+import { isOnCpu } from '../../contract/device.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import type { Recipe } from '../../contract/recipe.ts';
 import type { PackedRows } from '../../contract/rows.ts';
@@ -40,7 +41,7 @@ import { checkRecipe, hashRecipe } from './recipe.ts';
 import { RunList } from './runList.ts';
 import { openRunData, readSource } from './runData.ts';
 import { gpuTotals } from '../telemetry/readTelemetry.ts';
-import { writeRunFolder } from './runFolder.ts';
+import { moveRunFolder, writeRunFolder } from './runFolder.ts';
 import { compileSearch, prepareSearch } from './search/compile.ts';
 import { RunSupervisor } from './supervisor.ts';
 import { recoverRuns } from './recover.ts';
@@ -233,10 +234,16 @@ export class Runs {
 
   /**
    * A paused run goes on; one that stopped or failed is queued again, from its newest checkpoint or the one chosen.
-   * What was trained after that is trained again. @throws {TesseraError} `notResumable`, `noCheckpoint`
+   * What was trained after that is trained again. With `device` it goes on there. @throws {TesseraError} `notResumable`, `noCheckpoint`
    */
-  async resume(row: RunListRow, from?: CheckpointChoice): Promise<void> {
+  async resume(row: RunListRow, from?: CheckpointChoice, device?: string): Promise<void> {
     if (row.status === 'paused') {
+      if (device !== undefined && device !== row.device)
+        throw new TesseraError(
+          'notResumable',
+          `run ${row.name} (${row.id}) is paused on ${row.device ?? 'its device'}`,
+          'Stop it first: then it can go on elsewhere.',
+        );
       await this.supervisor.command(row, 'resume');
       return;
     }
@@ -246,6 +253,12 @@ export class Runs {
       throw new TesseraError('notResumable', `run ${row.name} (${row.id}) is ${row.status}`, hint);
     }
     const chosen = from === undefined ? undefined : chooseCheckpoint(row, from);
+    if (device !== undefined) {
+      const { model } = JSON.parse(row.recipe) as Recipe;
+      const used = chooseDevice(await readMachine(model), device);
+      moveRunFolder(row.folder, used);
+      this.queries.update(row.id, { device: used });
+    }
     this.queries.update(row.id, {
       ...{ status: 'queued', reason: null, endedAtMs: null },
       ...(chosen && { checkpointStep: chosen.step, checkpointPath: chosen.path }),
@@ -338,7 +351,7 @@ export class Runs {
     let { plan } = run;
     let { budget } = recipe.packing;
     try {
-      return await whatFits(recipe, { freeBytes: usable, onGpu: device !== 'cpu' }, async (changed) => {
+      return await whatFits(recipe, { freeBytes: usable, onGpu: !isOnCpu(device) }, async (changed) => {
         try {
           if (changed.packing.budget !== budget) {
             plan = await this.plan(changed, { ranks: numRanks(device), maxExamples }, call);

@@ -1,5 +1,6 @@
 import { tmpdir } from 'node:os';
 import { describe, expect, it } from 'vitest';
+import { rankDevices } from '../../../main/contract/device.ts';
 import { TesseraError } from '../../../main/contract/errors.ts';
 import { chooseDevice, type Machine } from '../../../main/core/engine/machine.ts';
 import { judge, type PreflightFacts } from '../../../main/core/runs/preflight.ts';
@@ -23,6 +24,21 @@ describe('device: auto', () => {
     );
     expect(chooseDevice(machine(), 'auto')).toBe('cpu');
     expect(chooseDevice(refused, 'cuda:0')).toBe('cuda:0');
+  });
+});
+
+describe('several devices', () => {
+  it('are one rank each', () => {
+    expect(rankDevices('cuda:0,2')).toEqual(['cuda:0', 'cuda:2']);
+    expect(rankDevices('cpu:0,1')).toEqual(['cpu', 'cpu']);
+    for (const device of ['auto', 'cpu', 'cuda:1']) expect(rankDevices(device)).toEqual([device]);
+  });
+
+  it('are named once', () => {
+    const check = (device: string) => checkRecipe({ model: 'm', dataset: 'd', device }).device;
+    expect(check('cpu:0,1')).toBe('cpu:0,1');
+    for (const device of ['cuda:0,0', 'cpu:0', 'cuda:0,', 'gpu'])
+      expect(() => check(device)).toThrow('device');
   });
 });
 
@@ -55,6 +71,20 @@ describe('the kernels of a preflight', () => {
     expect(item('memory')?.status).toBe('warn');
     const accepted = judged(refused, 'cuda:0', { device: 'cuda:0', acceptSlow: true });
     expect(accepted('kernels')).toMatchObject({ status: 'warn', hint: 'Accepted by acceptSlow.' });
+  });
+
+  it('stop for a GPU of several that is not here, and say how ranks share a run', () => {
+    expect(judged(served, 'cuda:0,1')('kernels')).toMatchObject({
+      status: 'stop',
+      message: 'there is no device cuda:1 here',
+    });
+    const two = machine({ device: 'cuda:0' }, { device: 'cuda:1' });
+    expect(judged(two, 'cuda:0,1')('kernels')?.status).toBe('pass');
+    expect(judged(two, 'cuda:0,1', { gradAccumulation: 3 })('ranks')?.message).toMatch(
+      /^2 ranks, 3 bins each a step, joined by NCCL/,
+    );
+    expect(judged(machine(), 'cpu:0,1')('kernels')?.status).toBe('pass');
+    expect(judged(machine(), 'cpu')('ranks')).toBeUndefined();
   });
 
   it('count those of the device alone, and the plain ones that a recipe asks for', () => {
