@@ -82,7 +82,7 @@ test.each([
   ['3\n-4\n', ['--budget', '8'], 1, 'badLength', /lengths\.txt:2: '-4'/],
   ['\n', ['--budget', '8'], 1, 'noExamples', /holds no lengths/],
   ['0\n0\n', ['--budget', '8'], 1, 'nothingToLearn', /2 have nothing to learn/],
-  ['9\n', ['--budget', '8', '--overlong', 'drop'], 1, 'nothingToLearn', /1 are longer than the budget of 8/],
+  ['9\n', ['--budget', '8', '--overlong', 'drop'], 1, 'nothingToLearn', /1 is longer than the budget of 8/],
   ['5\n5\n', ['--budget', '8', '--ranks', '3'], 1, 'tooManyRanks', /2 bins cannot be shared by 3 ranks/],
   ['5\n', ['--budget', '8', '--forecast'], 2, 'usage', /--forecast needs a dataset/],
   ['5\n', ['--budget', '0'], 1, 'badBudget', /the budget is 0/],

@@ -118,8 +118,12 @@ function checkOptions(input: PackingOptions) {
 
 function nothingLeft({ dropped }: Losses, budget: number): TesseraError {
   const reasons = [
-    dropped.overlong > 0 ? `${dropped.overlong} are longer than the budget of ${budget} tokens` : '',
-    dropped.nothingToLearn > 0 ? `${dropped.nothingToLearn} have nothing to learn within it` : '',
+    dropped.overlong > 0
+      ? `${dropped.overlong} ${dropped.overlong === 1 ? 'is' : 'are'} longer than the budget of ${budget} tokens`
+      : '',
+    dropped.nothingToLearn > 0
+      ? `${dropped.nothingToLearn} ${dropped.nothingToLearn === 1 ? 'has' : 'have'} nothing to learn within it`
+      : '',
   ];
   return new TesseraError(
     'nothingToLearn',

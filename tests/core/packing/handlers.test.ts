@@ -51,15 +51,25 @@ test('a dataset is packed by its id: chats truncated, texts split, what loses it
   expect(placed).toBe((plan.lengths?.[0] ?? 0) + (plan.lengths?.[2] ?? 0));
 });
 
-test('a dataset in which nothing is supervised is refused by name, with the way out', async () => {
+test('a dataset of which nothing fits that could be learned is refused by name, with the way out', async () => {
   const path = join(folder, 'questions.jsonl');
-  writeFileSync(path, JSON.stringify({ messages: [{ role: 'user', content: 'Is it level?' }] }));
+  const messages = [
+    { role: 'user', content: 'Is it level? '.repeat(20) },
+    { role: 'assistant', content: 'Yes.' },
+  ];
+  writeFileSync(path, JSON.stringify({ messages }));
   const { dataset } = await core.call('datasets:import', { paths: [path] });
   await expect(
-    core.call('packing:plan', { source: { dataset: dataset.id }, options: { budget: 64 } }),
+    core.call('packing:plan', { source: { dataset: dataset.id }, options: { budget: 16 } }),
+  ).rejects.toMatchObject({
+    code: 'nothingToLearn',
+    message: expect.stringContaining('1 has nothing to learn within it') as string,
+    hint: expect.stringContaining('budget') as string,
+  });
+  await expect(
+    core.call('packing:plan', { source: { lengths: new Int32Array(0) }, options: { budget: 64 } }),
   ).rejects.toMatchObject({
     code: 'noExamples',
-    message: 'there is no example to pack',
     hint: expect.stringContaining('its problems name the rows that were left out') as string,
   });
 });

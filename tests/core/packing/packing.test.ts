@@ -309,7 +309,7 @@ test.each([
   [{ lengths: new Int32Array(0) }, /no example to pack/],
   [{ lengths: Int32Array.of(3, -4) }, /example 1 has the length -4/],
   [{ lengths: Int32Array.of(0, 0) }, /no example is left to train on: 2 have nothing to learn/],
-  [{ lengths: Int32Array.of(9), overlong: 'drop' as const, budget: 4 }, /1 are longer than the budget of 4/],
+  [{ lengths: Int32Array.of(9), overlong: 'drop' as const, budget: 4 }, /1 is longer than the budget of 4/],
   [{ firstTarget: Int32Array.of(3, 4) }, /no example is left to train on/],
   [{ firstTarget: Int32Array.of(-1, 0) }, /no example is left to train on/],
 ])('refused by name: %j', (change, message) => {
