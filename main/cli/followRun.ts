@@ -3,6 +3,7 @@ import type { CoreClient } from '../contract/index.ts';
 import type { RunSummary, RunUpdate } from '../contract/runs.ts';
 import type { Invocation } from './command.ts';
 import { count } from './progressBar.ts';
+import { program } from './help.ts';
 
 const ended = new Set(['completed', 'stopped', 'failed']);
 
@@ -73,7 +74,7 @@ export async function followRun(core: CoreClient, id: string, watcher: Watcher):
 function coreGone(error: unknown, id: string): Error {
   if (!(error instanceof TesseraError) || error.code !== 'disconnected')
     return error instanceof Error ? error : new Error(String(error));
-  const hint = `Its engine saves and ends by itself. Go on with: tessera resume ${id}`;
+  const hint = `Its engine saves and ends by itself. Go on with: ${program} resume ${id}`;
   return new TesseraError(error.code, `the core ended while run ${id} trained`, hint);
 }
 
@@ -83,7 +84,7 @@ export async function notFailed(core: CoreClient, run: RunSummary): Promise<RunS
   const { hint } = (await core.call('runs:show', { id: run.id })).run;
   const message = `run ${run.name} (${run.id}) failed at step ${run.steps}: ${run.reason ?? 'for no known reason'}`;
   const way = hint ?? 'Resume it: it goes on from its newest checkpoint.';
-  throw new TesseraError('runFailed', message, `${way} To go on: tessera resume ${run.id}`);
+  throw new TesseraError('runFailed', message, `${way} To go on: ${program} resume ${run.id}`);
 }
 
 function sentence(what: string): string {

@@ -1,5 +1,6 @@
 import { presets } from '../../contract/presets.ts';
 import { defineCommand } from '../command.ts';
+import { program } from '../help.ts';
 
 export const command = defineCommand({
   summary: 'List the recipes that come with the program',
@@ -11,7 +12,7 @@ export const command = defineCommand({
     all
       .map(
         ({ name, title, summary }) =>
-          `${name}: ${title}\n  ${summary}\n  tessera train --preset ${name} --set model=DIR`,
+          `${name}: ${title}\n  ${summary}\n  ${program} train --preset ${name} --set model=DIR`,
       )
       .join('\n'),
 });

@@ -1,5 +1,6 @@
 import { defineCommand } from '../command.ts';
 import { namedRuns, runNames } from '../namedRuns.ts';
+import { program } from '../help.ts';
 
 export const command = defineCommand({
   summary: 'Take runs out of the list; nothing is deleted',
@@ -16,6 +17,6 @@ export const command = defineCommand({
   text: ({ runs, undo }) => {
     if (undo) return `${runNames(runs)} ${runs.length === 1 ? 'is' : 'are'} in the list again`;
     const ids = runs.map(({ id }) => id).join(' ');
-    return `archived ${runNames(runs)}; in the list again with: tessera runs archive ${ids} --undo`;
+    return `archived ${runNames(runs)}; in the list again with: ${program} runs archive ${ids} --undo`;
   },
 });

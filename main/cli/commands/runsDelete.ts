@@ -1,5 +1,6 @@
 import { defineCommand } from '../command.ts';
 import { namedRuns, runNames } from '../namedRuns.ts';
+import { program } from '../help.ts';
 
 export const command = defineCommand({
   summary: 'Delete runs; for seven days they can be brought back',
@@ -22,6 +23,6 @@ export const command = defineCommand({
   text: ({ runs, forever, undo }) => {
     if (undo) return `brought back ${runNames(runs)}`;
     const ids = runs.map(({ id }) => id).join(' ');
-    return `deleted ${runNames(runs)}${forever ? '' : `; for seven days: tessera runs delete ${ids} --undo`}`;
+    return `deleted ${runNames(runs)}${forever ? '' : `; for seven days: ${program} runs delete ${ids} --undo`}`;
   },
 });

@@ -1,6 +1,7 @@
 import { defineCommand } from '../command.ts';
 import { count } from '../progressBar.ts';
 import { textTable } from '../runText.ts';
+import { program } from '../help.ts';
 
 export const command = defineCommand({
   summary: 'List the runs, newest first',
@@ -23,7 +24,7 @@ export const command = defineCommand({
   text: ({ runs, search, deleted }) => {
     if (runs.length === 0) {
       if (search !== undefined) return `No run matches ${search}`;
-      return deleted ? 'Nothing was deleted.' : 'No runs yet. Start one with: tessera train RECIPE';
+      return deleted ? 'Nothing was deleted.' : `No runs yet. Start one with: ${program} train RECIPE`;
     }
     const rows = runs.map((run) => [
       run.id,

@@ -11,6 +11,8 @@ interface Verdict {
 /** Below this share of a step a finding is no news. */
 const worthShare = 0.005;
 const matrixOperation = /^linear_/;
+/** Between ranks. */
+const exchange = /^(reduce_scatter|all_reduce|all_gather)$/;
 const ms = (value: number) => {
   const digits = value < 10 ? 2 : 1;
   const form = { minimumFractionDigits: digits, maximumFractionDigits: digits };
@@ -148,11 +150,16 @@ function farFromRoof(rows: ProfileRow[]): Finding[] {
     return {
       finding: `${operation} at ${percent(1 - saved / total)} of its limit`,
       estimateMs: saved,
-      advice: matrixOperation.test(operation)
-        ? 'Larger bins make larger, faster products.'
-        : 'Its kernel is what is left to write faster; larger bins help small calls.',
+      advice: adviceFor(operation),
     };
   });
+}
+
+function adviceFor(operation: string): string {
+  if (matrixOperation.test(operation)) return 'Larger bins make larger, faster products.';
+  if (exchange.test(operation))
+    return 'Ranks exchange gradients and weights once a step: more bins a step (gradAccumulation) make it a smaller share.';
+  return 'Its kernel is what is left to write faster; larger bins help small calls.';
 }
 
 function outsideMatrices(rows: ProfileRow[], workMs: number, matrixMs: number): Finding[] {

@@ -42,6 +42,12 @@ describe('the verdict', () => {
     expect(verdict.find(({ finding }) => finding.startsWith('gdn_bwd at 25.0 %'))?.estimateMs).toBe(15);
   });
 
+  it('says of what ranks exchange that a step of more bins has less of it', () => {
+    const host = [row('linear_fwd', 60), row('reduce_scatter', 30, { couldSaveMs: 20, percentOfRoof: 33 })];
+    const found = findings(stored({ host })).find(({ finding }) => finding.startsWith('reduce_scatter'));
+    expect(found?.advice).toContain('gradAccumulation');
+  });
+
   it('does not call recomputation needless where memory would not hold without', () => {
     const host = [row('linear_fwd', 80), row('linear_fwd', 18, { phase: 'recompute' })];
     const memory = { planned: 10, activations: 5, withoutRecompute: 30, available: 20 };
