@@ -1,4 +1,5 @@
 import type { FieldChunk } from '../../../db/queries/telemetry.ts';
+import { rankDevices } from '../../contract/device.ts';
 import type { TelemetrySeries } from '../../contract/telemetry.ts';
 
 /** Each field of each source as at most `maxPoints` points, merged over equal spans of time with their extremes. */
@@ -49,13 +50,14 @@ const longestGapMs = 5000;
 
 /**
  * Joules that a run's GPUs took while it trained, and the most memory that one held; absent where none said.
- * @param device the run's: `cpu`, `cuda:0`, `cuda:0,cuda:1`; absent of older runs: all GPUs
+ * @param device the run's: `cpu`, `cuda:0`, `cuda:0,1`; absent of older runs: all GPUs
  */
 export function gpuTotals(
   chunks: FieldChunk[],
   device: string | undefined,
 ): { energyJ?: number; peakGpuBytes?: number } {
-  const mine = device?.split(',').map((name) => name.trim().replace('cuda:', 'gpu'));
+  const mine =
+    device === undefined ? undefined : rankDevices(device).map((name) => name.replace('cuda:', 'gpu'));
   const energy = new Map<string, { joules: number; last: number; atMs: number }>();
   let peak = -Infinity;
   for (const { source, field, values, atMs } of chunks) {

@@ -50,7 +50,7 @@ describe('stored telemetry', () => {
     expect(of('gpu1', 'utilization')).toBeUndefined();
     expect(of('host', 'cpuUtilization')?.mean[0]).toBe(0.5);
     const totals = telemetryQueries(db).readTotals('r');
-    for (const device of ['cuda:0', 'cuda:0,cuda:1', undefined])
+    for (const device of ['cuda:0', 'cuda:0,1', 'cuda:1,0', undefined])
       expect(gpuTotals(totals, device)).toEqual({ energyJ: 2999, peakGpuBytes: 9e9 });
     // What others did on a GPU meanwhile is not the run's.
     for (const device of ['cpu', 'cuda:1']) expect(gpuTotals(totals, device)).toEqual({});
