@@ -142,8 +142,7 @@ Batch Executor::upload(std::span<const Sequence> sequences) {
 
 void Executor::launch(Work work, const std::function<void()>& enqueue) {
   if (!backend_.fixed_shapes()) return enqueue();
-  const bool batched = work != Work::update && work != Work::measure;
-  const auto [graph, first_time] = graphs_.try_emplace({work, batched ? shape_ : BatchShape{}});
+  const auto [graph, first_time] = graphs_.try_emplace({work, work == Work::measure ? BatchShape{} : shape_});
   // The first run is eager: libraries choose their algorithms and load their kernels then.
   cold_launches_ += first_time || !graph->second;
   if (first_time) return enqueue();
@@ -152,23 +151,36 @@ void Executor::launch(Work work, const std::function<void()>& enqueue) {
   kernels_launched_ += backend_.kernels(*graph->second);
 }
 
-void Executor::run_micro_batch(std::span<const Sequence> sequences, bool first, bool last) {
-  const Batch b = upload(sequences);
-  const bool sums = last && options_.rank.world > 1;
-  const Work work = sums ? (first ? Work::only_micro_batch : Work::last_micro_batch)
-                         : (first ? Work::first_micro_batch : Work::micro_batch);
-  launch(work, [this, b, first, sums] {
-    if (first) {
-      backend_.zero(result_, kResultOfStep);
-      parameters_.zero_small_gradients();
-    }
-    forward(b);
-    head(b, true, !first, sums);
-    backward(b, first, sums);
-  });
+void Executor::forward_and_backward(const Batch& b, bool first, bool sums) {
+  backend_.scope("forward", -1);
+  if (first) {
+    backend_.zero(result_, kResultOfStep);
+    parameters_.zero_small_gradients();
+  }
+  forward(b);
+  head(b, true, !first, sums);
+  backward(b, first, sums);
 }
 
-void Executor::run_without_micro_batch() {
+void Executor::run_micro_batch(std::span<const Sequence> sequences, bool first) {
+  const Batch b = upload(sequences);
+  launch(first ? Work::first_micro_batch : Work::micro_batch,
+         [this, b, first] { forward_and_backward(b, first, false); });
+}
+
+int Executor::run_last_micro_batch(std::span<const Sequence> sequences, bool first,
+                                   const StepScalars& scalars) {
+  const Batch b = upload(sequences);
+  upload_scalars(scalars);
+  launch(first ? Work::only_micro_batch : Work::last_micro_batch, [this, b, first] {
+    forward_and_backward(b, first, options_.rank.world > 1);
+    update();
+  });
+  return download_result();
+}
+
+int Executor::run_without_micro_batch(const StepScalars& scalars) {
+  upload_scalars(scalars);
   backend_.zero(result_, kResultOfStep);
   parameters_.zero_gradients();
   backend_.scope("backward", -1);
@@ -176,6 +188,8 @@ void Executor::run_without_micro_batch() {
   for (i64 l = config_.num_layers() - 1; l >= 0; --l) sum_unit(static_cast<size_t>(l) + 1);
   sum_unit(0);
   sum_small_gradients();
+  update();
+  return download_result();
 }
 
 int Executor::evaluate(std::span<const Sequence> sequences) {
@@ -188,25 +202,18 @@ int Executor::evaluate(std::span<const Sequence> sequences) {
   return download_result();
 }
 
-int Executor::update(const StepScalars& scalars) { return finish(scalars, Work::update); }
-int Executor::measure(const StepScalars& scalars) { return finish(scalars, Work::measure); }
+int Executor::measure(const StepScalars& scalars) {
+  upload_scalars(scalars);
+  launch(Work::measure, [this] { norm(); });
+  return download_result();
+}
 
-int Executor::finish(const StepScalars& scalars, Work work) {
+// Into the slot of the next ticket.
+void Executor::upload_scalars(const StepScalars& scalars) {
   const auto slot = static_cast<size_t>(next_ticket_ % kResultSlots);
   if (result_marks_[slot] >= 0) backend_.wait(result_marks_[slot]);
   results_[slot].scalars = scalars;
   backend_.upload(scalars_, &results_[slot].scalars, sizeof(StepScalars));
-  launch(work, [this, work] {
-    const OptimizerOptions& o = options_.optimizer;
-    backend_.scope("optimizer", -1);
-    if (options_.rank.world > 1)
-      share_norm();
-    else
-      backend_.grad_norm(result_, segments_, scalars_);
-    if (work == Work::update) backend_.adamw(segments_, {o.beta1, o.beta2, o.eps, o.mode}, scalars_, result_);
-    if (work == Work::update && options_.rank.world > 1) gather_weights();
-  });
-  return download_result();
 }
 
 int Executor::download_result() {

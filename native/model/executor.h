@@ -55,14 +55,15 @@ class Executor {
   const ExecutorOptions& options() const { return options_; }
   DType gradient_type() const { return gradient_type_; }  // of the matrices
 
-  // One micro-batch: forward and backward. The first of a step overwrites the gradients, later ones add to
-  // them. With ranks the `last` one of a step also sums the gradients over them, each unit's while the units
-  // below are still being computed.
-  void run_micro_batch(std::span<const Sequence> sequences, bool first, bool last = true);
+  // A micro-batch before a step's last: forward and backward. The first of a step overwrites the gradients,
+  // later ones add to them.
+  void run_micro_batch(std::span<const Sequence> sequences, bool first);
+  // The step's last micro-batch, then norm and update: one launch on a backend with graphs. With ranks the
+  // gradients are summed over them, each unit's while the units below are still being computed. Returns a
+  // ticket for result().
+  int run_last_micro_batch(std::span<const Sequence> sequences, bool first, const StepScalars& scalars);
   // The part of a rank that has no micro-batch in a step where others have.
-  void run_without_micro_batch();
-  // Norm and update with the gradients so far. Returns a ticket for result().
-  int update(const StepScalars& scalars);
+  int run_without_micro_batch(const StepScalars& scalars);
   // Norm only: the gradients stay as they are and no parameter changes.
   int measure(const StepScalars& scalars);
   // Forward and loss only; the ticket's result holds loss_sum.
@@ -86,19 +87,21 @@ class Executor {
   enum class Work : u8 {
     first_micro_batch,
     micro_batch,
-    evaluation,
-    update,
-    measure,
     only_micro_batch,
-    last_micro_batch
+    last_micro_batch,
+    evaluation,
+    measure
   };
 
   Batch upload(std::span<const Sequence> sequences);
+  void upload_scalars(const StepScalars& scalars);
   void launch(Work work, const std::function<void()>& enqueue);
-  int finish(const StepScalars& scalars, Work work);
   int download_result();
   void fill_rope_table();
 
+  void forward_and_backward(const Batch& b, bool first, bool sums);
+  void norm();
+  void update();
   void forward(const Batch& b);
   void forward_layer(i64 l, const Batch& b);
   void mixer_input(i64 l, const LayerBuffers& s, i64 T);

@@ -125,6 +125,23 @@ void Executor::backward(const Batch& b, bool first, bool sums) {
   sum_small_gradients();
 }
 
+// ---- optimizer
+
+void Executor::norm() {
+  backend_.scope("optimizer", -1);
+  if (options_.rank.world > 1)
+    share_norm();
+  else
+    backend_.grad_norm(result_, segments_, scalars_);
+}
+
+void Executor::update() {
+  const OptimizerOptions& o = options_.optimizer;
+  norm();
+  backend_.adamw(segments_, {o.beta1, o.beta2, o.eps, o.mode}, scalars_, result_);
+  if (options_.rank.world > 1) gather_weights();
+}
+
 // ---- ranks: every rank submits these in the same order
 
 void Executor::sum_unit(size_t unit) {

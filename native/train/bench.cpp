@@ -336,17 +336,17 @@ Json run_bench(Backend& device, const BenchOptions& o) {
       for (const Piece& p : bin) lengths.push_back(p.positions);
       flops += step_flops(config, layout, lengths, o.compaction ? b.targets : b.positions);
     }
-    for (size_t k = 0; k < batches.size(); ++k)
-      executor.run_micro_batch(batches[k].sequences, k == 0, k + 1 == batches.size());
+    for (size_t k = 0; k + 1 < batches.size(); ++k) executor.run_micro_batch(batches[k].sequences, k == 0);
     targets *= o.rank.world;  // as many on each, nearly
     const float t = static_cast<float>(step + 1);
-    const int ticket = executor.update({.lr = 1e-5f,
-                                        .bias1 = 1 - std::pow(0.9f, t),
-                                        .bias2 = 1 - std::pow(0.95f, t),
-                                        .inv_tokens = 1.0f / static_cast<float>(std::max<i64>(1, targets)),
-                                        .clip = static_cast<float>(o.clip),
-                                        .seed = static_cast<std::uint32_t>(o.seed),
-                                        .step = static_cast<i32>(step + 1)});
+    const StepScalars scalars{.lr = 1e-5f,
+                              .bias1 = 1 - std::pow(0.9f, t),
+                              .bias2 = 1 - std::pow(0.95f, t),
+                              .inv_tokens = 1.0f / static_cast<float>(std::max<i64>(1, targets)),
+                              .clip = static_cast<float>(o.clip),
+                              .seed = static_cast<std::uint32_t>(o.seed),
+                              .step = static_cast<i32>(step + 1)};
+    const int ticket = executor.run_last_micro_batch(batches.back().sequences, batches.size() == 1, scalars);
     flights.push_back({ticket, std::max<i64>(1, targets)});
     land(in_flight);
   }

@@ -48,19 +48,20 @@ void Trainer::take_step() {
   p.size = size_of_step(state_.step, batches);
   account_.spend("data");
   const i64 cold_launches = executor_->cold_launches();
-  for (size_t k = 0; k < batches.size(); ++k)
-    executor_->run_micro_batch(batches[k].sequences, k == 0, k + 1 == batches.size());
-  if (batches.empty()) executor_->run_without_micro_batch();
   const double t = static_cast<double>(state_.step + 1);
   p.step = state_.step + 1;
   p.learning_rate = only_measured_ ? 0 : recipe_.schedule.at(state_.step, total_steps_);
-  p.ticket = executor_->update({.lr = static_cast<float>(p.learning_rate),
-                                .bias1 = static_cast<float>(1.0 - std::pow(recipe_.optimizer.beta1, t)),
-                                .bias2 = static_cast<float>(1.0 - std::pow(recipe_.optimizer.beta2, t)),
-                                .inv_tokens = static_cast<float>(1.0 / static_cast<double>(p.size.targets)),
-                                .clip = static_cast<float>(recipe_.clip),
-                                .seed = static_cast<std::uint32_t>(recipe_.seed),
-                                .step = static_cast<i32>(p.step)});
+  const StepScalars scalars{.lr = static_cast<float>(p.learning_rate),
+                            .bias1 = static_cast<float>(1.0 - std::pow(recipe_.optimizer.beta1, t)),
+                            .bias2 = static_cast<float>(1.0 - std::pow(recipe_.optimizer.beta2, t)),
+                            .inv_tokens = static_cast<float>(1.0 / static_cast<double>(p.size.targets)),
+                            .clip = static_cast<float>(recipe_.clip),
+                            .seed = static_cast<std::uint32_t>(recipe_.seed),
+                            .step = static_cast<i32>(p.step)};
+  for (size_t k = 0; k + 1 < batches.size(); ++k) executor_->run_micro_batch(batches[k].sequences, k == 0);
+  p.ticket = batches.empty()
+                 ? executor_->run_without_micro_batch(scalars)
+                 : executor_->run_last_micro_batch(batches.back().sequences, batches.size() == 1, scalars);
   account_.spend("engine");
   p.cold = executor_->cold_launches() > cold_launches;
   pending_.push_back(p);
@@ -142,7 +143,7 @@ void Trainer::tell_of_gaps() {
 std::string Trainer::repeat_to_non_finite(i64 step) {
   std::string where;
   for (i64 k = 0, bin; where.empty() && (bin = bins_of_step(step - 1, k)) >= 0; ++k) {
-    executor_->run_micro_batch(micro_batch(cache_, plan_, bin).sequences, k == 0, false);
+    executor_->run_micro_batch(micro_batch(cache_, plan_, bin).sequences, k == 0);
     where = executor_->find_non_finite();
   }
   return where;

@@ -110,8 +110,8 @@ TEST(Executor, ANanGradientChangesNothingAndIsLocated) {
     return out;
   };
   const auto weights = bits(Field::weight), m = bits(Field::m), v = bits(Field::v);
-  run.executor->run_micro_batch(packed.sequences(), true);
-  const StepResult result = run.executor->result(run.executor->update(SmallRun::scalars(packed.targets())));
+  const StepResult result = run.executor->result(
+      run.executor->run_last_micro_batch(packed.sequences(), true, SmallRun::scalars(packed.targets())));
   EXPECT_EQ(result.finite, 0);
   EXPECT_EQ(bits(Field::weight), weights);
   EXPECT_EQ(bits(Field::m), m);
@@ -124,9 +124,8 @@ TEST(Executor, LearnsAndAGlobalNormIsClipped) {
   SmallRun run;
   double first = 0, last = 0;
   for (i32 step = 1; step <= 30; ++step) {
-    run.executor->run_micro_batch(packed.sequences(), true);
-    const StepResult r =
-        run.executor->result(run.executor->update(SmallRun::scalars(packed.targets(), step)));
+    const StepResult r = run.executor->result(run.executor->run_last_micro_batch(
+        packed.sequences(), true, SmallRun::scalars(packed.targets(), step)));
     last = r.loss_sum / static_cast<double>(packed.targets());
     if (step == 1) {
       first = last;
@@ -161,8 +160,9 @@ TEST(Executor, LearnsAlikeFromGradientsInBf16) {
   double first = 0, last = 0, apart = 0;
   for (i32 step = 1; step <= 40; ++step) {
     const auto loss = [&](Executor& e) {
-      e.run_micro_batch(packed.sequences(), true);
-      return e.result(e.update(SmallRun::scalars(packed.targets(), step))).loss_sum /
+      return e.result(
+                  e.run_last_micro_batch(packed.sequences(), true, SmallRun::scalars(packed.targets(), step)))
+                 .loss_sum /
              static_cast<double>(packed.targets());
     };
     last = loss(*wide.executor);

@@ -119,11 +119,14 @@ Outcome train_as_ranks(int world, const std::vector<std::pair<size_t, size_t>>& 
       std::vector<size_t> own;
       for (size_t n = static_cast<size_t>(link.rank()); n < parts.size(); n += static_cast<size_t>(world))
         own.push_back(n);
-      for (size_t k = 0; k < own.size(); ++k)
-        e.run_micro_batch(packed.sequences(parts[own[k]].first, parts[own[k]].second), k == 0,
-                          k + 1 == own.size());
-      if (own.empty()) e.run_without_micro_batch();
-      const StepResult r = e.result(e.update(SmallRun::scalars(targets, step)));
+      const auto sequences = [&](size_t k) {
+        return packed.sequences(parts[own[k]].first, parts[own[k]].second);
+      };
+      for (size_t k = 0; k + 1 < own.size(); ++k) e.run_micro_batch(sequences(k), k == 0);
+      const StepScalars scalars = SmallRun::scalars(targets, step);
+      const StepResult r =
+          e.result(own.empty() ? e.run_without_micro_batch(scalars)
+                               : e.run_last_micro_batch(sequences(own.size() - 1), own.size() == 1, scalars));
       EXPECT_EQ(r.finite, breaks ? 0 : 1) << "rank " << link.rank();
       if (link.rank() > 0) continue;
       outcome.losses.push_back(r.loss_sum / static_cast<double>(targets));
