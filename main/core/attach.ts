@@ -6,7 +6,7 @@ import { fromErrorBody, TesseraError, type ErrorBody } from '../contract/errors.
 import { contract, type CoreClient } from '../contract/index.ts';
 import type { Port } from '../contract/port.ts';
 import { openHome, type Home } from './home.ts';
-import { shutInheritedFiles } from './inheritedFiles.ts';
+import { listInheritable } from './inheritedFiles.ts';
 import { socketPort } from './ports.ts';
 
 /** How the core is started: the Node 24 and the entry file it runs by. */
@@ -107,14 +107,12 @@ function greet(port: Port): Promise<Port | undefined> {
 /** Resolves to undefined once the core is ready, or to why it is not. It outlives this process. */
 function startDetached(home: Home, program: CoreProgram): Promise<ErrorBody | undefined> {
   return new Promise((resolve) => {
-    const shut = shutInheritedFiles();
-    const child = fork(program.entry, ['--home', home.root], {
+    const child = fork(program.entry, ['--home', home.root, '--close', listInheritable()], {
       execPath: program.node,
       execArgv: [],
       detached: true,
-      stdio: ['ignore', 'ignore', 'ignore', 'ipc', ...shut.stdio],
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     });
-    shut.done();
     // Kept until it has answered: its end could otherwise find nobody who still waits for it.
     const settle = (failed?: ErrorBody) => {
       child.unref();

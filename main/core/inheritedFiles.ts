@@ -1,45 +1,42 @@
-import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
-import { devNull } from 'node:os';
+import { closeSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 const closeOnExec = 0o2000000;
+/** Behind standard input, output, error, and the channel between parent and child. */
 const first = 4;
 
-export interface Shut {
-  /** Entries of a child's `stdio` from its fifth on. */
-  stdio: ('ignore' | number)[];
-  /** To be called once the child is there. */
-  done: () => void;
-}
-
 /**
- * Keeps a child from inheriting this process's files. Electron leaves its display, its pipes and whatever it was
- * started with open in its children: a core that outlives it would hold them, and whoever waits for their end would
- * wait for the core. In the child each becomes the null device. Node's own files close by themselves; Linux only,
- * elsewhere they cannot be told apart.
+ * The files of this process that a child would inherit, for `closeInherited` there. Electron leaves its display, its
+ * pipes and whatever it was started with open in its children: a core that outlives it would hold them, and whoever
+ * waits for their end would wait for the core. Node's own files close by themselves; Linux only, elsewhere they cannot
+ * be told apart.
  */
-export function shutInheritedFiles(): Shut {
-  if (process.platform !== 'linux') return { stdio: [], done: () => undefined };
-  const open = readdirSync('/proc/self/fd').map(Number).filter(isInherited);
-  if (open.length === 0) return { stdio: [], done: () => undefined };
-  const nothing = openSync(devNull, 'r+');
-  const stdio = Array.from({ length: Math.max(...open) + 1 - first }, (_, i) =>
-    open.includes(first + i) ? nothing : ('ignore' as const),
-  );
-  return {
-    stdio,
-    done: () => {
-      closeSync(nothing);
-    },
-  };
+export function listInheritable(): string {
+  if (process.platform !== 'linux') return '[]';
+  const open = readdirSync('/proc/self/fd').map(Number);
+  return JSON.stringify(open.flatMap((fd) => (fd >= first && isInheritable(fd) ? [[fd, fileOf(fd)]] : [])));
 }
 
-function isInherited(fd: number): boolean {
-  if (fd < first) return false;
+/** In the child. A number that its parent gave back meanwhile is another file's here: that stays open. */
+export function closeInherited(list: string): void {
+  for (const [fd, file] of JSON.parse(list) as [number, string][])
+    if (file !== '' && fileOf(fd) === file) closeSync(fd);
+}
+
+function isInheritable(fd: number): boolean {
   try {
     const flags = /^flags:\s*(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${String(fd)}`, 'utf8'))?.[1];
     return flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) === 0;
   } catch {
     // The file of the listing itself, closed by now.
     return false;
+  }
+}
+
+/** What the system calls it: `/home/…`, `pipe:[4711]`; empty where it is closed. */
+function fileOf(fd: number): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${String(fd)}`);
+  } catch {
+    return '';
   }
 }

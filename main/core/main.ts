@@ -3,13 +3,14 @@ import { parseArgs } from 'node:util';
 
 // Before anything else is loaded: compiled modules are kept between starts.
 enableCompileCache();
+const { closeInherited } = await import('./inheritedFiles.ts');
 const { toErrorBody } = await import('../contract/errors.ts');
 const { startCore } = await import('./core.ts');
 const { defaultHome } = await import('./homeFolder.ts');
 const { processPort } = await import('./ports.ts');
 
 /**
- * The core as a program: `node main/core/main.ts --home DIR [--serve-parent] [--grace MS]`.
+ * The core as a program: `node main/core/main.ts --home DIR [--serve-parent] [--grace MS] [--close FILES]`.
  * A parent with an IPC channel hears `{ready:true}` or `{failed:{code,message,hint}}` first. With `--serve-parent`
  * the channel then carries the contract (the app); without it the channel ends there (a command, which goes on
  * over the socket).
@@ -19,8 +20,10 @@ const { values } = parseArgs({
     home: { type: 'string' },
     'serve-parent': { type: 'boolean', default: false },
     grace: { type: 'string', default: '2000' },
+    close: { type: 'string', default: '[]' },
   },
 });
+closeInherited(values.close);
 
 try {
   const core = await startCore({
