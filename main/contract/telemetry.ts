@@ -3,7 +3,10 @@ import { call, stream } from './channel.ts';
 
 /** What a GPU tells of itself; a field that it does not have is absent. */
 export const gpuTelemetry = z.looseObject({
+  /** NVML's number of it. */
   index: z.int().optional(),
+  /** `cuda:0`, as a run names it; absent where CUDA does not show it here. */
+  device: z.string().optional(),
   name: z.string().optional(),
   pciBusId: z.string().optional(),
   /** It does not answer any more: fallen off the bus, reset, or held by somebody else. */

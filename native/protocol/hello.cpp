@@ -46,8 +46,10 @@ Json hello_event(const Json& kernels) {
   const Nvml nvml;
 #ifdef TESSERA_WITH_CUDA
   backends.push_back("cuda");
-  for (const Json& gpu : nvml.read_all()) {
-    Json device = {{"device", "cuda:" + std::to_string(gpu["index"].get<int>())}};
+  for (int n = 0; n < nvml.count(); ++n) {
+    const Json gpu = nvml.read_device(n);
+    if (gpu.empty()) continue;
+    Json device = {{"device", gpu["device"]}};
     if (gpu.contains("name")) device["name"] = gpu["name"];
     if (gpu.contains("memoryTotalBytes")) {
       device["memoryBytes"] = gpu["memoryTotalBytes"];

@@ -6,6 +6,7 @@
 
 #include "core/dynamic_library.h"
 #include "core/json.h"
+#include "protocol/cuda_order.h"
 
 namespace tessera {
 namespace {
@@ -157,6 +158,20 @@ Nvml::Nvml() : api_(std::make_unique<Api>()) {
     }
     named_.push_back(named);
   }
+  std::vector<std::string> names, bus_ids;
+  for (const Json& named : named_) {
+    names.push_back(named.value("name", std::string()));
+    bus_ids.push_back(named.value("pciBusId", std::string()));
+  }
+  cuda_numbers_ = cuda_numbers(names, bus_ids);
+  for (size_t n = 0; n < named_.size(); ++n)
+    if (cuda_numbers_[n] >= 0) named_[n]["device"] = "cuda:" + std::to_string(cuda_numbers_[n]);
+}
+
+Json Nvml::read_device(int cuda_number) const {
+  const auto found = std::find(cuda_numbers_.begin(), cuda_numbers_.end(), cuda_number);
+  return found == cuda_numbers_.end() ? Json::object()
+                                      : read(static_cast<int>(found - cuda_numbers_.begin()));
 }
 
 Nvml::~Nvml() {

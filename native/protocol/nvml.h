@@ -19,16 +19,20 @@ class Nvml {
   Nvml& operator=(const Nvml&) = delete;
   const std::string& reason() const { return reason_; }  // why there are no GPUs, or ""
   int count() const { return count_; }
-  // {index, name?, pciBusId?, lost?, utilization?, memoryBytes?, memoryTotalBytes?, powerW?, powerLimitW?,
+  // {index, device?, name?, pciBusId?, lost?, utilization?, memoryBytes?, memoryTotalBytes?, powerW?,
+  // powerLimitW?,
   //  energyJ?, temperatureC?, smClockMHz?, memoryClockMHz?, throttleReasons?, pcieSentBytesPerSecond?,
   //  pcieReceivedBytesPerSecond?, eccCorrected?, eccUncorrected?}. A GPU that does not answer any more is
   //  lost.
+  // `device` is CUDA's name of it, absent where CUDA does not show it to this process.
   Json read(int index) const;
+  Json read_device(int cuda_number) const;  // of cuda:N; empty where there is none
   // Reads what takes long (PCIe traffic, ECC errors since the driver's start) of one GPU, in turns; read()
   // hands out the newest.
   void read_slow(int turn);
   Json read_all() const;
-  // What each GPU is and how it is joined to the others: [{index, name?, pciBusId?, driver?, cudaDriver?,
+  // What each GPU is and how it is joined to the others: [{index, device?, name?, pciBusId?, driver?,
+  // cudaDriver?,
   //  computeCapability?, memoryBytes?, powerLimitW?, pcieGeneration?, pcieWidth?, pcieMaxGeneration?,
   //  pcieMaxWidth?, nvlinks?, nvlinkVersion?, nvlinkBytesPerSecond? (a link, one way), peers: [{index, path?,
   //  nvlinks?}]}]; path: the nearest thing that two GPUs share: board | PCIe switch | PCIe switches | host
@@ -53,6 +57,7 @@ class Nvml {
   int count_ = 0;
   std::vector<Json> named_, slow_;  // by index
   std::vector<Traffic> traffic_;
+  std::vector<int> cuda_numbers_;  // by index
 };
 
 }  // namespace tessera

@@ -268,8 +268,7 @@ ModelConfig shape_config(const std::string& name) {
 i64 used_bytes(const std::string& device) {
   if (device.rfind("cuda:", 0) != 0) return -1;
   const Nvml nvml;
-  const int index = std::atoi(device.c_str() + 5);
-  return index >= 0 && index < nvml.count() ? nvml.read(index).value("memoryBytes", i64{-1}) : -1;
+  return nvml.read_device(std::atoi(device.c_str() + 5)).value("memoryBytes", i64{-1});
 }
 
 Json run_bench(Backend& device, const BenchOptions& o) {

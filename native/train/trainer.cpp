@@ -32,7 +32,7 @@ size_t free_memory(const std::string& device, int world) {
            2 / static_cast<size_t>(world);
   const Nvml nvml;
   const int index = std::atoi(device.substr(device.find(':') + 1).c_str());
-  const Json gpu = index < nvml.count() ? nvml.read(index) : Json::object();
+  const Json gpu = nvml.read_device(index);
   if (!gpu.contains("memoryTotalBytes")) return 0;
   return (gpu["memoryTotalBytes"].get<size_t>() - gpu["memoryBytes"].get<size_t>()) / 10 * 9;
 }

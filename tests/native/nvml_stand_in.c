@@ -3,6 +3,7 @@
  *
  * $NVML_STAND_IN names the file; its lines are "key value": "count 2", "init 0", and per GPU and function the status
  * that is returned, "0.power 3" (3: not supported, 15: the GPU is lost, 999: unknown). Absent lines mean success.
+ * "cuda 2" and "cuda0 1": as the CUDA driver it shows two, the first of which is NVML's second; absent: it cannot start.
  * "nvlinks 4": so many links of each GPU lead to the next one; "switch 1": they lead to a switch. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,18 @@ EXPORT int nvmlDeviceGetName(void *device, char *name, unsigned size) {
 EXPORT int nvmlDeviceGetPciInfo_v3(void *device, char *pci) {
   snprintf(pci + 36, 32, "00000000:%02X:00.0", (unsigned)(size_t)device);
   return status(device, "pci");
+}
+EXPORT int cuInit(unsigned flags) {
+  (void)flags;
+  const int count = setting("cuda", -1);
+  return count < 0 ? 999 : count > 0 ? 0 : 100;
+}
+EXPORT int cuDeviceGetCount(int *count) { return *count = setting("cuda", 0), 0; }
+EXPORT int cuDeviceGetPCIBusId(char *id, int size, int device) {
+  char key[16];
+  snprintf(key, sizeof key, "cuda%d", device);
+  snprintf(id, (size_t)size, "0000:%02X:00.0", (unsigned)setting(key, device) + 1);
+  return 0;
 }
 EXPORT int nvmlDeviceGetPowerUsage(void *device, unsigned *mw) { return *mw = 250500, status(device, "power"); }
 EXPORT int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *mw) {

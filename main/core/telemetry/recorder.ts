@@ -33,7 +33,9 @@ export class TelemetryRecorder {
       this.runId = runId;
     }
     if (runId === undefined) return;
-    for (const gpu of gpus) this.put(`gpu${String(gpu.index ?? 0)}`, atMs, gpu);
+    // One that CUDA does not show has no part in a run.
+    for (const gpu of gpus)
+      if (gpu.device !== undefined) this.put(gpu.device.replace('cuda:', 'gpu'), atMs, gpu);
     if (isHostNew) this.put('host', atMs, host);
     if (Math.abs(atMs - this.flushedAtMs) >= flushMs) {
       this.flushedAtMs = atMs;

@@ -1,5 +1,5 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -23,6 +23,7 @@ beforeAll(() => {
     ...['-shared', '-fPIC', '-o', join(folder, 'libnvidia-ml.so.1')],
     'tests/native/nvml_stand_in.c',
   ]);
+  copyFileSync(join(folder, 'libnvidia-ml.so.1'), join(folder, 'libcuda.so.1'));
 });
 afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
@@ -47,13 +48,27 @@ function watch(says: string) {
 }
 
 /** What the engine says of the GPUs when it introduces itself. */
-function hello(says: string) {
+function hello(says: string, env: NodeJS.ProcessEnv = {}) {
   writeFileSync(script, says);
   const out = execFileSync(engineBinary(), ['hello', '--json'], {
-    env: { ...process.env, ENGINE_LIB_PATH: folder, NVML_STAND_IN: script },
+    env: { ...process.env, ENGINE_LIB_PATH: folder, NVML_STAND_IN: script, ...env },
   });
   return (JSON.parse(out.toString()) as { gpus: Record<string, unknown>[] }).gpus;
 }
+
+describe('the names of GPUs', () => {
+  const devices = (says: string, env: NodeJS.ProcessEnv) => hello(says, env).map(({ device }) => device);
+  const chosen = { CUDA_VISIBLE_DEVICES: '2,0' };
+
+  it('are those of CUDA, which may show some of them and in another order', () => {
+    expect(devices('count 3\ncuda 2\ncuda0 2\ncuda1 0\n', chosen)).toEqual(['cuda:1', undefined, 'cuda:0']);
+    expect(devices('count 2\ncuda 0\n', chosen)).toEqual([undefined, undefined]);
+  });
+
+  it('are NVML’s numbers where nothing says otherwise, or the driver cannot be asked', () => {
+    expect(devices('count 2\n', chosen)).toEqual(['cuda:0', 'cuda:1']);
+  });
+});
 
 describe('the links of GPUs', () => {
   it('are told: PCIe, NVLink to a GPU or through a switch, the nearest thing that two share', () => {
@@ -61,6 +76,7 @@ describe('the links of GPUs', () => {
     expect(first).toEqual({
       ...{
         index: 0,
+        device: 'cuda:0',
         name: 'Stand-in 0',
         pciBusId: '00000000:01:00.0',
         driver: '570.86.15',
@@ -104,7 +120,7 @@ describe('the monitor', { timeout: 30_000 }, () => {
     const { gpus } = await until(({ gpus: all }) => all.every((gpu) => gpu.eccCorrected !== undefined));
     expect(gpus).toHaveLength(2);
     expect(gpus[1]).toEqual({
-      ...{ index: 1, name: 'Stand-in 1', pciBusId: '00000000:02:00.0', utilization: 97 },
+      ...{ index: 1, device: 'cuda:1', name: 'Stand-in 1', pciBusId: '00000000:02:00.0', utilization: 97 },
       ...{ memoryBytes: 32 * 2 ** 30, memoryTotalBytes: 80 * 2 ** 30, powerW: 250.5, powerLimitW: 700 },
       ...{ energyJ: 1234.567, temperatureC: 64, smClockMHz: 1980, memoryClockMHz: 2619, throttleReasons: 4 },
       ...{ pcieSentBytesPerSecond: 1.5e6, pcieReceivedBytesPerSecond: 2.5e6 },
@@ -140,7 +156,13 @@ describe('the monitor', { timeout: 30_000 }, () => {
     expect(tenth.atMs - first.atMs).toBeGreaterThanOrEqual(800);
     writeFileSync(script, 'count 2\n1.handle 15\n');
     const gone = await until(({ gpus }) => gpus[1]?.lost === true);
-    expect(gone.gpus[1]).toEqual({ index: 1, name: 'Stand-in 1', pciBusId: '00000000:02:00.0', lost: true });
+    expect(gone.gpus[1]).toEqual({
+      index: 1,
+      device: 'cuda:1',
+      name: 'Stand-in 1',
+      pciBusId: '00000000:02:00.0',
+      lost: true,
+    });
     expect(gone.gpus[0]?.utilization).toBe(97);
     writeFileSync(script, 'count 2\n1.memory 15\n');
     await until(({ gpus }) => gpus[1]?.lost === true);

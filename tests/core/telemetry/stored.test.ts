@@ -33,9 +33,16 @@ describe('stored telemetry', () => {
       add({
         atMs: startMs + i * 100,
         gpus: [
-          { index: 0, utilization: i === 1717 ? 3 : 97, energyJ: 1000 + i, memoryBytes: i === 5 ? 9e9 : 1e9 },
+          {
+            device: 'cuda:0',
+            utilization: i === 1717 ? 3 : 97,
+            energyJ: 1000 + i,
+            memoryBytes: i === 5 ? 9e9 : 1e9,
+          },
           // One that learns to tell its power in the middle, and vanishes at the end.
-          i < 2000 ? { index: 1, ...(i >= 1000 && { powerW: 250 }) } : { index: 1, lost: true },
+          i < 2000
+            ? { device: 'cuda:1', ...(i >= 1000 && { powerW: 250 }) }
+            : { device: 'cuda:1', lost: true },
         ],
       });
     recorder.close();
@@ -59,7 +66,8 @@ describe('stored telemetry', () => {
 
   it('is written every five seconds, so that little is lost with a core that dies', async () => {
     const { db, add } = await recorded();
-    for (let i = 0; i <= 60; i += 1) add({ atMs: startMs + i * 100, gpus: [{ index: 0, utilization: i }] });
+    for (let i = 0; i <= 60; i += 1)
+      add({ atMs: startMs + i * 100, gpus: [{ device: 'cuda:0', utilization: i }] });
     expect(
       Math.max(...(series(db).find(({ source }) => source === 'gpu0')?.maximum ?? [])),
     ).toBeGreaterThanOrEqual(50);
