@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, lstatSync, realpathSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { TesseraError } from '../contract/errors.ts';
+import { notWritten } from './notWritten.ts';
 
 /**
  * Writes a file that somebody named: whole or not at all, and what had its name stays until then. What is no file of
@@ -28,7 +28,7 @@ export async function writeWhole(file: string, content: string | Uint8Array): Pr
       await writeFile(target, content);
     }
   } catch (error) {
-    throw describe(path, error as NodeJS.ErrnoException);
+    throw notWritten(path, error, 'file');
   }
 }
 
@@ -41,13 +41,3 @@ function targetOf(path: string): string | undefined {
 
 const isRefusal = (error: unknown) =>
   ['EACCES', 'EPERM', 'EROFS'].includes((error as NodeJS.ErrnoException).code ?? '');
-
-function describe(path: string, { code, message }: NodeJS.ErrnoException): TesseraError {
-  if (code === 'ENOSPC' || code === 'EDQUOT') {
-    const hint = 'Free some space there, or give a file on another disk.';
-    return new TesseraError('diskFull', `${path} was not written: its disk is full`, hint);
-  }
-  // Without the name of the file that stands in for it.
-  const [why = message] = message.split(', ', 1);
-  return new TesseraError('notWritable', `${path} cannot be written: ${why}`, 'Give another file.');
-}

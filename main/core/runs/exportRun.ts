@@ -7,6 +7,7 @@ import type { CheckpointChoice } from '../../contract/runs.ts';
 import { chooseCheckpoint } from './checkpoints.ts';
 import type { Home } from '../home.ts';
 import { makeOutputFolder } from '../makeFolder.ts';
+import { notWritten } from '../notWritten.ts';
 import { beginPartial } from '../partials.ts';
 
 /** What a checkpoint holds besides a model: it is of use to this program alone. */
@@ -40,16 +41,7 @@ export async function exportRun(
     await rename(partial, target);
   } catch (error) {
     await rm(partial, { recursive: true, force: true }).catch(() => undefined);
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === 'ENOSPC') {
-      const hint = 'Nothing of it was left there. Free some space, or give a folder on another disk.';
-      throw new TesseraError('diskFull', `${target} was not written: its disk is full`, hint);
-    }
-    throw new TesseraError(
-      'notWritable',
-      `${target} cannot be written: ${message.split(', ', 1)[0] ?? message}`,
-      'Nothing of it was left there.',
-    );
+    throw notWritten(target, error, 'folder');
   } finally {
     done();
   }

@@ -1,9 +1,10 @@
 """Runs of `tessera-engine train` over several ranks, compared with one rank that accumulates. Usage:
 check_ranks.py ENGINE DEVICES MODEL_FOLDER LOGS; DEVICES as in a recipe: cuda:0,1 or cpu:0,1. Prints rows of
 check_all.sh's table; exits 1 on a failure."""
-import json, os, random, signal, subprocess, sys, tempfile, threading, time
+import json, os, random, signal, sys, tempfile, time
 from pathlib import Path
 from cache_files import write_cache, write_plan
+from engine_run import EngineRun
 
 engine, devices, model, logs = sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4])
 kind, numbers = devices.split(":")
@@ -30,7 +31,7 @@ write_plan(work / "plan.safetensors", lengths, [2] * (world * STEPS))
 write_plan(work / "uneven.safetensors", lengths[:2 * world + 2], [2] * (world + 1))
 
 
-class Run:
+class Run(EngineRun):
     def __init__(self, out, device, bins, resume=None, plan="plan.safetensors", **more):
         accumulation = bins if device == single else bins // world
         recipe = {"steps": STEPS, "device": device, "seed": 3, "packing": {"budget": 512}, "gradAccumulation": accumulation,
@@ -40,27 +41,8 @@ class Run:
         call = [engine, "train", "--recipe", work / f"{out}.json", "--cache", work / "cache", "--plan", work / plan,
                 "--model", model, "--out", work / out, "--eval-plan", work / "uneven.safetensors"]
         if resume: call += ["--resume", resume]
-        self.log = open(logs / f"ranks-{out}.log", "w")
+        super().__init__(call, logs / f"ranks-{out}.log", 150)
         self.out = work / out
-        self.process = subprocess.Popen([str(c) for c in call], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
-        self.timer = threading.Timer(150, self.process.kill)
-        self.timer.start()
-        self.events = []
-
-    def command(self, name):
-        self.process.stdin.write(json.dumps({"command": name}) + "\n")
-        self.process.stdin.flush()
-
-    def until(self, name=None):
-        for line in self.process.stdout:
-            event = json.loads(line)
-            self.log.write(line)
-            self.log.flush()
-            self.events.append(event)
-            if event["event"] == name: return event
-        self.process.wait()
-        self.timer.cancel()
-        return None
 
     def losses(self): return [e["loss"] for e in self.events if e["event"] == "step"]
     def norms(self): return [e["gradNorm"] for e in self.events if e["event"] == "step"]

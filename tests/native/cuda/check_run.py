@@ -1,8 +1,9 @@
 """Real runs of `tessera-engine train` on a GPU, from a fixture's model and a cache made here. Usage:
 check_run.py ENGINE DEVICE MODEL_FOLDER LOGS. Prints rows of check_all.sh's table; exits 1 on a failure."""
-import filecmp, json, os, random, shutil, struct, subprocess, sys, tempfile, threading
+import filecmp, json, os, random, shutil, struct, subprocess, sys, tempfile
 from pathlib import Path
 from cache_files import i32, i64, safetensors, write_cache, write_plan
+from engine_run import EngineRun
 
 engine, device, model, logs = sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4])
 failed = False
@@ -24,36 +25,14 @@ write_cache(work / "cache", ids)
 write_plan(work / "plan.safetensors", lengths, [2] * (EXAMPLES // 2))
 
 
-class Run:
-    """One engine; `command` writes to it, `until` reads its events up to one that matches."""
-
+class Run(EngineRun):
     def __init__(self, out, recipe, resume=None, folder=model):
         (work / f"{out}.json").write_text(json.dumps(recipe))
         call = [engine, "train", "--recipe", work / f"{out}.json", "--cache", work / "cache", "--plan",
                 work / "plan.safetensors", "--model", folder, "--out", work / out, "--device", device]
         if resume:
             call += ["--resume", resume]
-        self.log = open(logs / f"train-{out}.log", "w")
-        self.process = subprocess.Popen([str(c) for c in call], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self.log, text=True)
-        self.timer = threading.Timer(120, self.process.kill)
-        self.timer.start()
-        self.events = []
-
-    def command(self, name):
-        self.process.stdin.write(json.dumps({"command": name}) + "\n")
-        self.process.stdin.flush()
-
-    def until(self, name=None):
-        for line in self.process.stdout:
-            event = json.loads(line)
-            self.log.write(line)
-            self.events.append(event)
-            if event["event"] == name:
-                return event
-        self.process.wait()
-        self.timer.cancel()
-        return None
+        super().__init__(call, logs / f"train-{out}.log", 120)
 
     def losses(self):
         return {e["step"]: e["loss"] for e in self.events if e["event"] == "step"}
