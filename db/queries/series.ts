@@ -64,8 +64,6 @@ export interface ReadOptions {
 
 /** Rows that all curves of one answer may cost: some 50 ms. */
 export const fineRows = 40_000;
-/** A row whose place on the axis has to be looked up costs so many. */
-const lookupCost = 5;
 
 const columns = [
   ...['step', 'atMs', 'loss', 'gradNorm', 'learningRate', 'supervisedTokens', 'realTokens', 'positions'],
@@ -190,14 +188,14 @@ export function seriesQueries(db: Db) {
       const readLevel = (size: number) =>
         size === 1
           ? readRaw(db, runId, metrics[metric].sql, axis, fromStep, toStep)
-          : readRollup(db, runId, metric, axis, size, fromStep, toStep);
+          : readRollup(db, runId, metric, size, fromStep, toStep);
       // A level's few hundred points are less than a chart has room for: the next finer one, some of it merged.
       const finer = [1, ...rollupBlocks].findLast((size) => size < blockSteps) ?? 1;
       const isZoomed = fromStep > 1 || toStep < newest;
-      const cost = (span / finer) * (axis === 'step' ? 1 : lookupCost);
-      const isWorth = isZoomed || cost <= maxRows;
-      if (!isWorth || blockSteps === 1 || span / blockSteps > maxPoints / 2) return readLevel(blockSteps);
-      return mergePoints(readLevel(finer), Math.ceil(span / finer / maxPoints));
+      const isWorth = isZoomed || span / finer <= maxRows;
+      if (!isWorth || blockSteps === 1 || span / blockSteps > maxPoints / 2)
+        return place(db, runId, axis, readLevel(blockSteps));
+      return place(db, runId, axis, mergePoints(readLevel(finer), Math.ceil(span / finer / maxPoints)));
     },
     /**
      * All tokens and positions, and the lowest mean loss of 20 steps in a row: of all where there are fewer, of the
@@ -344,13 +342,15 @@ function readRaw(
   };
 }
 
+const sameAxis = (steps: Float64Array) => ({ steps, x: steps });
+
 /** Every `size` points as one, with their extremes; a point's weight in the mean are its values that are numbers. */
 function mergePoints(points: SeriesColumns, size: number): SeriesColumns {
   const { steps, x, minimum, maximum, mean, numNonFinite } = points;
   const length = Math.ceil(steps.length / size);
   const make = (of: (from: number, to: number) => number) =>
     Float64Array.from({ length }, (_, i) => of(i * size, Math.min((i + 1) * size, steps.length)));
-  const average = (values: Float64Array) =>
+  const middles = (values: Float64Array) =>
     make((from, to) => values.subarray(from, to).reduce((sum, value) => sum + value, 0) / (to - from));
   const extreme = (values: Float64Array, pick: (a: number, b: number) => number) =>
     make((from, to) =>
@@ -362,8 +362,7 @@ function mergePoints(points: SeriesColumns, size: number): SeriesColumns {
     );
   return {
     blockSteps: points.blockSteps * size,
-    steps: average(steps),
-    x: average(x),
+    ...(x === steps ? sameAxis(middles(steps)) : { steps: middles(steps), x: middles(x) }),
     minimum: extreme(minimum, Math.min),
     maximum: extreme(maximum, Math.max),
     mean: make((from, to) => {
@@ -380,24 +379,62 @@ function mergePoints(points: SeriesColumns, size: number): SeriesColumns {
   };
 }
 
+/** Between two points that were looked up others lie in a line, where the one in the middle does so by this share of all. */
+const straight = 1 / 4000;
+const firstStretches = 16;
+
+/** Looks up where points lie on an axis: so many of them as tell where all are, to less than a screen's pixel. */
+function place(db: Db, runId: string, axis: Axis, points: SeriesColumns): SeriesColumns {
+  const { steps } = points;
+  if (axis === 'step' || points.x !== steps || steps.length === 0) return points;
+  const statement = db
+    .prepare(`SELECT ${axes[axis]} FROM runSteps WHERE runId = ? AND step >= ? ORDER BY step LIMIT 1`)
+    .pluck();
+  const lookUp = (at: number) => (statement.get(runId, Math.floor(steps[at] ?? 0)) as Cell | undefined) ?? Number.NaN;
+  const last = steps.length - 1;
+  const x = new Float64Array(steps.length);
+  [x[0], x[last]] = [lookUp(0), lookUp(last)];
+  const tolerance = straight * ((x[last] ?? 0) - (x[0] ?? 0));
+  const line = (from: number, to: number) => {
+    const [begin = 0, end = 0] = [x[from], x[to]];
+    for (let i = from + 1; i < to; i += 1) x[i] = begin + ((end - begin) * (i - from)) / (to - from);
+  };
+  const fill = (from: number, to: number) => {
+    if (to - from < 2) return;
+    const middle = (from + to) >> 1;
+    const found = lookUp(middle);
+    line(from, to);
+    const isStraight = Math.abs((x[middle] ?? 0) - found) <= tolerance;
+    x[middle] = found;
+    for (const [a, b] of [
+      [from, middle],
+      [middle, to],
+    ] as const) {
+      if (isStraight) line(a, b);
+      else fill(a, b);
+    }
+  };
+  const stretch = Math.max(1, Math.ceil(last / firstStretches));
+  for (let from = 0; from < last; from += stretch) {
+    const to = Math.min(last, from + stretch);
+    if (to < last) x[to] = lookUp(to);
+    fill(from, to);
+  }
+  return { ...points, x };
+}
+
 function readRollup(
   db: Db,
   runId: string,
   metric: Metric,
-  axis: Axis,
   blockSteps: number,
   fromStep: number,
   toStep: number,
 ): SeriesColumns {
-  const middle = `block * ${blockSteps} + (count + numNonFinite + 1) / 2`;
-  const x =
-    axis === 'step'
-      ? '0'
-      : `(SELECT ${axes[axis]} FROM runSteps s WHERE s.runId = r.runId AND s.step >= ${middle} ORDER BY s.step LIMIT 1)`;
   const rows = db
     .prepare(
-      `SELECT block * ${blockSteps} + (count + numNonFinite + 1) / 2.0, ${x}, minimum, maximum,
-       CASE WHEN count > 0 THEN total / count END, numNonFinite FROM runRollups r
+      `SELECT block * ${blockSteps} + (count + numNonFinite + 1) / 2.0, minimum, maximum,
+       CASE WHEN count > 0 THEN total / count END, numNonFinite FROM runRollups
        WHERE runId = ? AND metric = ? AND blockSteps = ? AND block BETWEEN ? AND ? ORDER BY block`,
     )
     .raw()
@@ -412,10 +449,10 @@ function readRollup(
   return {
     blockSteps,
     steps,
-    x: axis === 'step' ? steps : column(rows, 1),
-    minimum: column(rows, 2),
-    maximum: column(rows, 3),
-    mean: column(rows, 4),
-    numNonFinite: column(rows, 5),
+    x: steps,
+    minimum: column(rows, 1),
+    maximum: column(rows, 2),
+    mean: column(rows, 3),
+    numNonFinite: column(rows, 4),
   };
 }

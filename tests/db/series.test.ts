@@ -73,8 +73,25 @@ describe('series', () => {
     expect([whole.blockSteps, whole.steps.length]).toEqual([8, 1000]);
     expect(Math.max(...whole.maximum)).toBe(99);
     expect(whole.numNonFinite.reduce((sum, count) => sum + count, 0)).toBe(2);
-    // Places on another axis are looked up one by one, and read of fewer rows.
-    expect(series.read('a', 'loss', 1000, { maxRows: 8000, axis: 'tokens' }).blockSteps).toBe(16);
+  });
+
+  it('is as fine over tokens as over steps, each point where its step lies, however the run sped up', () => {
+    const series = seriesQueries(db);
+    runQueries(db).insert(run('b'));
+    const tokensOf = (number: number) => (number < 3000 ? 10 : number < 3050 ? 9000 : 40 + (number % 9));
+    const rows = withTotals(
+      Array.from({ length: 8000 }, (_, i) => ({ ...step(i + 1, 1), realTokens: tokensOf(i + 1) })),
+    );
+    series.append('b', rows);
+    const bySteps = series.read('b', 'loss', 300, { maxRows: 600 });
+    const byTokens = series.read('b', 'loss', 300, { maxRows: 600, axis: 'tokens' });
+    expect(byTokens.steps).toEqual(bySteps.steps);
+    expect(bySteps.blockSteps).toBe(32);
+    const all = rows.at(-1)?.realTokensTotal ?? 0;
+    const off = [...byTokens.x].map((x, i) =>
+      Math.abs(x - (rows[Math.floor(byTokens.steps[i] ?? 0) - 1]?.realTokensTotal ?? 0)),
+    );
+    expect(Math.max(...off)).toBeLessThan(all / 1000);
   });
 
   it('keeps a single spike at every level', () => {

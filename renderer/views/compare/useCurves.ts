@@ -51,7 +51,7 @@ export function useCurves(wanted: () => CurvesWanted) {
     show();
     const coarse = first.filter((each) => isCoarse(each, maxPoints));
     for (const series of first) if (!coarse.includes(series)) keep(series);
-    for (const ids of groups(coarse, axis)) {
+    for (const ids of groups(coarse)) {
       const sharper = await read(ids);
       if (mine !== generation) return;
       for (const series of sharper) {
@@ -84,10 +84,11 @@ export function isCoarse(
   return blockSteps > 1 && steps.length < maxPoints * 0.75;
 }
 
-/** So few at a time that each is worth its finer roll-ups to the core; places that are no steps are dear to look up. */
-function groups(coarse: Series[], axis: RunAxis): string[][] {
-  const size = axis === 'step' ? 5 : 1;
-  return Array.from({ length: Math.ceil(coarse.length / size) }, (_, i) =>
-    coarse.slice(i * size, (i + 1) * size).map(({ runId }) => runId),
+const groupSize = 5;
+
+/** So few at a time that each is worth its finer roll-ups to the core. */
+function groups(coarse: Series[]): string[][] {
+  return Array.from({ length: Math.ceil(coarse.length / groupSize) }, (_, i) =>
+    coarse.slice(i * groupSize, (i + 1) * groupSize).map(({ runId }) => runId),
   );
 }
