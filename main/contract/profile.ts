@@ -38,6 +38,8 @@ export type Finding = z.infer<typeof finding>;
 /** One step of a run, operation by operation, and what to make of it. */
 export const runProfile = z.object({
   step: z.int().optional(),
+  /** Steps that this engine had taken before: in its first ones memory is touched for the first time. */
+  stepsBefore: z.int().optional(),
   backend: z.string().default('cpu'),
   /** The step's wall time, as far as it was measured. */
   milliseconds: z.number().default(0),
@@ -64,7 +66,7 @@ export const runProfile = z.object({
   timeline: z.array(span),
   headline: z.string(),
   summary: z.string(),
-  /** The largest first. */
+  /** What can be changed before what can only be told, in each the largest first. */
   verdict: z.array(finding),
 });
 export type RunProfile = z.infer<typeof runProfile>;

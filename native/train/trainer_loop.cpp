@@ -367,6 +367,7 @@ Json Trainer::profile_report(i64 launches, double step_ms) {
   const DeviceRoof roof = backend_->roof();
   Json event = {{"event", "profile"},
                 {"step", state_.step},
+                {"stepsBefore", steps_here_ - 1},
                 {"device", device_rows(device)},
                 {"host", host_rows(backend_->rows(), behind ? DeviceRoof{} : roof)},
                 {"source", backend_->profile_source()},

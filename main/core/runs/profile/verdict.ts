@@ -1,5 +1,6 @@
 import type { Finding, ProfileRow, StoredProfile } from '../../../contract/profile.ts';
 import type { RunDetail } from '../../../contract/runs.ts';
+import { binsOf, largerCalls, lessPadding, type Advice, type Bins } from './advice.ts';
 import type { Account } from '../account.ts';
 
 interface Verdict {
@@ -8,6 +9,10 @@ interface Verdict {
   verdict: Finding[];
 }
 
+type Judged = Finding & Pick<Advice, 'isChange'>;
+
+/** Before so many steps memory is touched for the first time, which later ones do not pay. */
+const firstSteady = 2;
 /** Below this share of a step a finding is no news. */
 const worthShare = 0.005;
 const matrixOperation = /^linear_/;
@@ -33,17 +38,19 @@ export function judgeProfile(profile: StoredProfile, run: RunDetail, account: Ac
   const gapsMs = isDevice ? Math.max(0, profile.spanMs - workMs) : 0;
   const padding = profile.positions > 0 ? 1 - profile.realTokens / profile.positions : 0;
 
-  const verdict = [
-    ...(isDevice ? waitingForHost(idleMs, gapsMs, profile.launches) : []),
-    ...paddingFinding(padding, rows, run),
+  const bins = binsOf(profile, run);
+  const isSteady = (profile.stepsBefore ?? Infinity) >= firstSteady;
+  const found: Judged[] = [
+    ...(isDevice ? waitingForHost(idleMs, gapsMs, profile.launches, bins) : []),
+    ...paddingFinding(padding, rows, bins),
     ...recomputation(profile, rows, run),
     ...slowKernels(rows, run),
     ...dataLoading(dataMs, isDevice),
-    ...farFromRoof(rows),
+    ...farFromRoof(rows, bins),
     ...outsideMatrices(rows, workMs, matrixMs),
-  ]
-    .filter(({ estimateMs }) => estimateMs >= worthShare * stepMs)
-    .sort((a, b) => b.estimateMs - a.estimateMs);
+  ].filter(({ estimateMs }) => isSteady && estimateMs >= worthShare * stepMs);
+  found.sort((a, b) => Number(b.isChange) - Number(a.isChange) || b.estimateMs - a.estimateMs);
+  const verdict = found.map(({ finding, estimateMs, advice }) => ({ finding, estimateMs, advice }));
 
   const where = isDevice ? 'The GPU holds' : 'Computing holds';
   const waits = isDevice && idleMs + gapsMs > 0.1 * stepMs;
@@ -56,44 +63,49 @@ export function judgeProfile(profile: StoredProfile, run: RunDetail, account: Ac
       : '',
     `${percent(workMs > 0 ? matrixMs / workMs : 0)} of the work is matrix products.`,
     `Padding is ${percent(padding)} of the positions.`,
-    verdict[0] === undefined
-      ? 'Nothing worth changing was found.'
-      : `The most to be won is ${ms(verdict[0].estimateMs)} of ${ms(stepMs)}: ${verdict[0].finding}.`,
+    isSteady
+      ? mostToWin(found[0], stepMs)
+      : 'It was among the first of its engine, in which memory is new: a later one says what to change.',
   ];
   return { headline, summary: summary.filter((text) => text !== '').join(' '), verdict };
 }
 
-function waitingForHost(idleMs: number, gapsMs: number, launches: number | undefined): Finding[] {
+function mostToWin(first: Judged | undefined, stepMs: number): string {
+  if (first === undefined) return 'Nothing worth changing was found.';
+  if (!first.isChange) return 'No change would win much.';
+  return `The most to be won is ${ms(first.estimateMs)} of ${ms(stepMs)}: ${first.finding}.`;
+}
+
+function waitingForHost(idleMs: number, gapsMs: number, launches: number | undefined, bins: Bins): Judged[] {
+  const work = largerCalls(bins, 'so that the CPU starts more work at once');
+  const leave = 'Leave the machine’s cores to the engine: it starts the GPU’s work from the CPU.';
   return [
     {
       finding: 'the GPU idle before and after its work, waiting for the CPU',
       estimateMs: idleMs,
-      advice: 'Pack more tokens into a step (packing.budget), and leave the machine’s cores to the engine.',
+      ...(work.isChange ? work : { advice: leave, isChange: true }),
     },
     {
       finding: `gaps between operations${launches === undefined ? '' : `, ${String(launches)} launches a step`}`,
       estimateMs: gapsMs,
-      advice: 'Larger bins make each launch’s share smaller; small bins are bound by it.',
+      ...largerCalls(bins, 'so that each launch weighs less'),
     },
   ];
 }
 
-function paddingFinding(padding: number, rows: ProfileRow[], run: RunDetail): Finding[] {
+function paddingFinding(padding: number, rows: ProfileRow[], bins: Bins): Judged[] {
   // Operations within layers cost the padding's share; the head leaves unsupervised rows out.
   const perPosition = rows.filter(({ phase, where }) => phase !== 'optimizer' && where === 'layers');
-  const isPadded = run.plan.strategy === 'padded' || run.plan.strategy === 'sorted';
   return [
     {
       finding: `padding in ${percent(padding)} of the positions`,
       estimateMs: padding * sumMs(perPosition),
-      advice: isPadded
-        ? 'Set packing.strategy to best-fit.'
-        : 'A larger packing.budget, or one that the lengths fill better, leaves less.',
+      ...lessPadding(bins),
     },
   ];
 }
 
-function recomputation(profile: StoredProfile, rows: ProfileRow[], run: RunDetail): Finding[] {
+function recomputation(profile: StoredProfile, rows: ProfileRow[], run: RunDetail): Judged[] {
   const asked = run.recipe.recompute;
   const policy = profile.recompute ?? (typeof asked === 'string' ? asked : 'unknown');
   const again = sumMs(rows.filter(({ phase }) => phase === 'recompute'));
@@ -109,12 +121,13 @@ function recomputation(profile: StoredProfile, rows: ProfileRow[], run: RunDetai
     {
       finding: `recomputation (policy ${policy}) that memory would make unnecessary${fits}`,
       estimateMs: again,
-      advice: 'Set recompute to auto or P0.',
+      advice: `Set recompute: ${asked === 'auto' ? 'P0' : 'auto'}.`,
+      isChange: true,
     },
   ];
 }
 
-function slowKernels(rows: ProfileRow[], run: RunDetail): Finding[] {
+function slowKernels(rows: ProfileRow[], run: RunDetail): Judged[] {
   const slow = run.kernels.filter((kernel) => kernel.slow === true);
   return slow.map((kernel) => {
     const operation = String(kernel.operation);
@@ -122,12 +135,13 @@ function slowKernels(rows: ProfileRow[], run: RunDetail): Finding[] {
     return {
       finding: `the slow kernel ${String(kernel.forward)} for ${operation}`,
       estimateMs: mine.reduce((sum, { couldSaveMs, totalMs }) => sum + (couldSaveMs ?? totalMs), 0),
-      advice: `${String(kernel.reason)}. See tessera doctor for what is missing.`,
+      advice: `${String(kernel.reason)}. A look at the machine says what is missing (tessera doctor).`,
+      isChange: true,
     };
   });
 }
 
-function dataLoading(dataMs: number, isDevice: boolean): Finding[] {
+function dataLoading(dataMs: number, isDevice: boolean): Judged[] {
   // Behind the device the next bins are fetched while it computes.
   return isDevice
     ? []
@@ -136,11 +150,12 @@ function dataLoading(dataMs: number, isDevice: boolean): Finding[] {
           finding: 'fetching the bins from the token cache',
           estimateMs: dataMs,
           advice: 'Put the home (token caches) on a faster disk.',
+          isChange: true,
         },
       ];
 }
 
-function farFromRoof(rows: ProfileRow[]): Finding[] {
+function farFromRoof(rows: ProfileRow[], bins: Bins): Judged[] {
   const byOperation = new Map<string, ProfileRow[]>();
   for (const row of rows) byOperation.set(row.operation, [...(byOperation.get(row.operation) ?? []), row]);
   return [...byOperation].flatMap(([operation, mine]) => {
@@ -150,25 +165,28 @@ function farFromRoof(rows: ProfileRow[]): Finding[] {
     return {
       finding: `${operation} at ${percent(1 - saved / total)} of its limit`,
       estimateMs: saved,
-      advice: adviceFor(operation),
+      ...adviceFor(operation, mine, bins),
     };
   });
 }
 
-function adviceFor(operation: string): string {
-  if (matrixOperation.test(operation)) return 'Larger bins make larger, faster products.';
+function adviceFor(operation: string, rows: ProfileRow[], bins: Bins): Advice {
+  const once = 'more bins a step (gradAccumulation) make it a smaller share.';
   if (exchange.test(operation))
-    return 'Ranks exchange gradients and weights once a step: more bins a step (gradAccumulation) make it a smaller share.';
-  return 'Its kernel is what is left to write faster; larger bins help small calls.';
+    return { advice: `Ranks exchange gradients and weights once a step: ${once}`, isChange: true };
+  if (rows.every(({ phase }) => phase === 'optimizer'))
+    return { advice: `It runs once a step: ${once}`, isChange: false };
+  return largerCalls(bins, 'so that each call is larger, and faster for it');
 }
 
-function outsideMatrices(rows: ProfileRow[], workMs: number, matrixMs: number): Finding[] {
+function outsideMatrices(rows: ProfileRow[], workMs: number, matrixMs: number): Judged[] {
   if (workMs === 0 || rows.some(({ couldSaveMs }) => couldSaveMs !== undefined)) return [];
   return [
     {
       finding: `${percent(1 - matrixMs / workMs)} of the time outside matrix products`,
       estimateMs: workMs - matrixMs,
       advice: 'Without a measured limit of this device, this is what kernels could win at the very most.',
+      isChange: false,
     },
   ];
 }

@@ -5,7 +5,7 @@ import { chromeTrace } from '../../../../main/core/runs/profile/trace.ts';
 
 const run = (more: object = {}) =>
   ({
-    plan: { strategy: 'padded' },
+    plan: { strategy: 'padded', fill: 1 },
     recipe: { recompute: 'full' },
     kernels: [],
     ...more,
@@ -46,6 +46,34 @@ describe('the verdict', () => {
     const host = [row('linear_fwd', 60), row('reduce_scatter', 30, { couldSaveMs: 20, percentOfRoof: 33 })];
     const found = findings(stored({ host })).find(({ finding }) => finding.startsWith('reduce_scatter'));
     expect(found?.advice).toContain('gradAccumulation');
+  });
+
+  it('fills bins before it makes them larger, and leaves alone what is large already', () => {
+    const host = [row('linear_fwd', 60, { couldSaveMs: 20 }), row('linear_fwd', 38, { phase: 'backward' })];
+    const advice = (plan: object, more: object = {}) =>
+      findings(stored({ host, realTokens: 100, ...more }), run({ plan })).find(({ finding }) =>
+        finding.startsWith('linear_fwd at'),
+      )?.advice;
+    expect(advice({ strategy: 'best-fit', fill: 0.2 })).toMatch(/^The bins are 20 % full: more examples/);
+    expect(advice({ strategy: 'in-order', fill: 0.2 })).toContain('best-fit');
+    expect(advice({ strategy: 'best-fit', fill: 0.97 })).toContain('larger packing.budget');
+    const large = { positions: 4096, realTokens: 4096 };
+    expect(advice({ strategy: 'best-fit', fill: 0.97 }, large)).toContain('No setting');
+  });
+
+  it('advises nothing from a step in which memory was new', () => {
+    const host = [row('linear_fwd', 60, { couldSaveMs: 20 })];
+    const first = readProfile(stored({ host, stepsBefore: 0 }), run(), undefined);
+    expect(first.verdict).toEqual([]);
+    expect(first.summary).toContain('a later one');
+    expect(findings(stored({ host, stepsBefore: 2 })).length).toBeGreaterThan(0);
+  });
+
+  it('names what can be changed before what is only told', () => {
+    const host = [row('adamw', 60, { phase: 'optimizer', couldSaveMs: 50 }), row('linear_fwd', 40)];
+    const told = readProfile(stored({ host, realTokens: 90 }), run(), undefined);
+    expect(told.verdict.map(({ finding }) => finding.split(' ')[0])).toEqual(['padding', 'adamw']);
+    expect(told.summary).toContain('padding');
   });
 
   it('does not call recomputation needless where memory would not hold without', () => {
