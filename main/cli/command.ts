@@ -32,6 +32,8 @@ export interface Command<O extends Options = Options, R = unknown> {
   numPositionals: [number, number];
   /** Options are not parsed but handed on as they are. */
   raw?: boolean;
+  /** What it does, where it takes seconds and nothing tells more: `Writing the report`. */
+  waiting?: string;
   run: (invocation: Invocation<O>) => Promise<R>;
   text?: (result: R) => string;
 }

@@ -3,12 +3,19 @@ import type { Progress } from '../contract/channel.ts';
 const barCells = 28;
 const redrawMs = 100;
 const plainMs = 5_000;
+/** Work that says nothing of itself is named after this, with how long it has taken. */
+const silentMs = 2_000;
+const tickMs = 1_000;
 const eighths = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 export interface ProgressBar {
   update: (progress: Progress) => void;
+  /** Something is waited for that may say nothing of itself: it is named once it takes seconds. */
+  wait: (what: string) => void;
   /** Takes the bar away, so that something else can be written. */
   clear: () => void;
+  /** Nothing more is shown. */
+  end: () => void;
 }
 
 /** A bar redrawn in place on a terminal; elsewhere one line every few seconds. Writes to `stream` (stderr). */
@@ -16,29 +23,55 @@ export function createProgressBar(stream: NodeJS.WriteStream, now: () => number 
   const isTerminal = stream.isTTY;
   let drawnAtMs = 0;
   let visible = false;
-  let what = '';
+  let shown: Progress = { what: '', done: 0 };
   let startedAtMs = now();
+  let ticker: ReturnType<typeof setInterval> | undefined;
+
+  function begin(progress: Progress, drawn: number): void {
+    shown = progress;
+    startedAtMs = now();
+    drawnAtMs = drawn;
+    ticker ??= setInterval(tick, tickMs).unref();
+  }
+  function draw(): void {
+    drawnAtMs = now();
+    const drawn = progressLine(shown, (drawnAtMs - startedAtMs) / 1000);
+    const line = writesUtf8(process.env) ? drawn : inAscii(drawn);
+    if (isTerminal) stream.write(`\r\u001b[2K${line.slice(0, (stream.columns || 100) - 1)}`);
+    else stream.write(`${line}\n`);
+    visible = isTerminal;
+  }
+  /** What counts itself says by itself that it goes on. */
+  function tick(): void {
+    const since = now() - drawnAtMs;
+    if (isCounted(shown) || now() - startedAtMs < silentMs) return;
+    if (since >= (isTerminal ? tickMs : plainMs) * 0.9) draw();
+  }
+  const clear = () => {
+    if (visible) stream.write('\r\u001b[2K');
+    visible = false;
+  };
   return {
     update: (progress) => {
-      if (progress.what !== what) {
-        what = progress.what;
-        startedAtMs = now();
-        drawnAtMs = 0;
-      }
+      if (progress.what !== shown.what) begin(progress, 0);
+      shown = progress;
       const isLast = progress.total !== undefined && progress.done >= progress.total;
-      if (now() - drawnAtMs < (isTerminal ? redrawMs : plainMs) && !isLast) return;
-      drawnAtMs = now();
-      const drawn = progressLine(progress, (drawnAtMs - startedAtMs) / 1000);
-      const line = writesUtf8(process.env) ? drawn : inAscii(drawn);
-      if (isTerminal) stream.write(`\r\u001b[2K${line.slice(0, (stream.columns || 100) - 1)}`);
-      else stream.write(`${line}\n`);
-      visible = isTerminal;
+      if (now() - drawnAtMs >= (isTerminal ? redrawMs : plainMs) || isLast) draw();
     },
-    clear: () => {
-      if (visible) stream.write('\r\u001b[2K');
-      visible = false;
+    wait: (what) => {
+      begin({ what, done: 0 }, isTerminal ? 0 : now());
+    },
+    clear,
+    end: () => {
+      clearInterval(ticker);
+      clear();
     },
   };
+}
+
+/** Work that nothing is counted of is only named. */
+function isCounted({ total, unit = '' }: Progress): boolean {
+  return total !== undefined || unit !== '';
 }
 
 /** Whether the locale, where it says anything, is one of UTF-8. */
@@ -57,13 +90,15 @@ function inAscii(line: string): string {
 }
 
 /** `Importing  ███████▌      52 %  1,204 / 2,310 rows  3,201 rows/s  0:04 left`; seconds are those spent so far. */
-export function progressLine({ what, done, total, unit = '', detail }: Progress, seconds: number): string {
-  // Work that nothing is counted of is only named.
-  if (total === undefined && unit === '') return `${what}…${detail === undefined ? '' : `  ${detail}`}`;
+export function progressLine(progress: Progress, seconds: number): string {
+  const { what, done, total, unit = '', detail } = progress;
+  if (!isCounted(progress)) {
+    const taken = seconds * 1000 < silentMs ? [] : [clock(seconds)];
+    return [`${what}…`, ...(detail === undefined ? [] : [detail]), ...taken].join('  ');
+  }
   const rate = seconds > 0.5 ? done / seconds : undefined;
   const counts = total === undefined ? `${count(done)} ${unit}` : `${count(done)} / ${count(total)} ${unit}`;
-  // Of what cannot be counted there is nothing to say but that it is done.
-  const parts = total === undefined && unit === '' ? [] : [counts.trim()];
+  const parts = [counts.trim()];
   if (detail !== undefined) parts.push(detail);
   else if (rate !== undefined && unit !== '') parts.push(`${count(rate)} ${unit}/s`);
   if (total !== undefined && rate !== undefined && rate > 0 && done < total)

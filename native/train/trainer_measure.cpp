@@ -37,14 +37,16 @@ Json Trainer::measure(const MeasureOptions& how) {
   warm_up();
   const i64 most = how.passes > 0 ? how.passes * steps_per_pass() : std::numeric_limits<i64>::max();
   const auto begin = last_report_ = Clock::now();
+  // What a step's time grows with.
   const auto size_of = [&](i64 step) {
+    if (backend_->fixed_shapes()) return 1.0;
     i64 positions = 0;
     const i64 first = step % steps_per_pass() * bins_per_step_;
     for (i64 bin = first; bin < std::min(first + bins_per_step_, plan_.num_bins()); ++bin)
       positions += plan_.positions(bin);
     return static_cast<double>(positions);
   };
-  double done = 0;  // positions
+  double done = 0;
   while (state_.step < most) {
     if (state_.step >= kFewestSteps) {
       const double spent = seconds_since(begin);
@@ -52,6 +54,10 @@ Json Trainer::measure(const MeasureOptions& how) {
     }
     done += size_of(state_.step);
     take_step();
+    say({{"event", "progress"},
+         {"what", "measure"},
+         {"done", std::min(seconds_since(begin), how.seconds)},
+         {"total", how.seconds}});
   }
   report(0);
   tell(Order::end);

@@ -20,7 +20,7 @@ const { values } = parseArgs({
 });
 const strategies = ['padded', 'in-order', 'best-fit'] as const;
 const watcher = {
-  progress: { update: () => undefined, clear: () => undefined },
+  progress: { update: () => undefined, wait: () => undefined, clear: () => undefined, end: () => undefined },
   note: () => undefined,
   interrupted: () => new AbortController().signal,
 };

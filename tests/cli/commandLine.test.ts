@@ -89,6 +89,30 @@ test('progress is drawn in ASCII where the locale has no more', () => {
   expect(line).toMatch(/^[ -~\n]*$/);
 });
 
+test('what says nothing of itself is named with the time it takes; what is counted is not', () => {
+  vi.useFakeTimers();
+  vi.stubEnv('LC_ALL', 'C.UTF-8');
+  const terminal = Object.assign(new PassThrough(), { isTTY: true, columns: 80 });
+  const bar = createProgressBar(terminal as unknown as NodeJS.WriteStream);
+  const written = () => String(terminal.read() ?? '');
+  bar.wait('Saving');
+  vi.advanceTimersByTime(1900);
+  expect(written()).toBe('');
+  vi.advanceTimersByTime(3100);
+  expect(written()).toContain('Saving…  0:05');
+  bar.update({ what: 'Training', done: 1, total: 2 });
+  expect(written()).toContain('50 %');
+  vi.advanceTimersByTime(9000);
+  expect(written()).toBe('');
+  bar.update({ what: 'Planning memory', done: 0 });
+  bar.end();
+  written();
+  vi.advanceTimersByTime(9000);
+  expect(written()).toBe('');
+  vi.unstubAllEnvs();
+  vi.useRealTimers();
+});
+
 test('the command that the window copies reads its recipe', () => {
   const copied = commandFor({ model: 'bundled', dataset: 'bundled', name: `it's "$HOME"`, steps: 0 });
   const program = `tessera() { '${process.execPath}' main/cli/main.ts "$@" --json; }`;

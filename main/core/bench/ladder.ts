@@ -94,7 +94,7 @@ export class LadderBench {
           call.progress({ what, done: round * rungs.length + i, total: rounds * rungs.length });
           const inputs = { folder: stage.place, model, cache: data.train.folder };
           const limits = { seconds: longestPassSeconds, passes: 1 };
-          stage.rounds.push(await measureSteps(inputs, limits, call.signal));
+          stage.rounds.push(await measureSteps(inputs, limits, { signal: call.signal }));
         }
       }
       return this.keep({

@@ -84,7 +84,6 @@ export class EngineProcess {
       this.failure ??= {
         code: 'engineSilent',
         message: `the engine did not stop within ${limitMs / 1000} s and was killed`,
-        hint: 'The run goes on from its newest checkpoint: resume it.',
       };
       this.kill();
     }, limitMs);
@@ -158,7 +157,6 @@ export class EngineProcess {
     return {
       code: 'engineDied',
       message: `the engine ${signal === null ? `ended with exit code ${String(code)}` : `was killed by ${signal}`}${last === undefined ? '' : `; its last words: ${last}`}`,
-      hint: 'Resume the run: it goes on from its newest checkpoint.',
     };
   }
 }
@@ -185,6 +183,8 @@ export interface RunEngineOptions {
   maySayNo?: boolean;
   /** An engine that has not answered by then is killed; absent: it may take as long as it likes. */
   limitMs?: number;
+  /** How far it is, where it says so before it answers. */
+  onProgress?: (progress: Extract<EngineEvent, { event: 'progress' }>) => void;
 }
 
 const rebuild = 'Build it anew where the program is damaged, or name another with TESSERA_ENGINE.';
@@ -200,7 +200,11 @@ export async function runEngine(args: string[], options: RunEngineOptions = {}):
   }, options.limitMs ?? longestTimerMs);
   let out = '';
   let log = '';
-  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (out += chunk));
+  onLines(child.stdout, maxLineLength, (line) => {
+    const event = line.includes('"progress"') ? parseEvent(line) : undefined;
+    if (event !== undefined && 'event' in event && event.event === 'progress') options.onProgress?.(event);
+    else out += `${line}\n`;
+  });
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (log = (log + chunk).slice(-4000)));
   child.stdin.on('error', () => undefined);
   child.stdin.end(options.input ?? '');

@@ -31,7 +31,7 @@ const widest = 0.9;
 /** What a few seconds cannot show of how a machine's speed wanders, one standard deviation: fans, clocks, neighbours. */
 const unseenDrift = { shared: 0.05, device: 0.02 };
 /** A forecast from fewer shapes than the model has terms extrapolates. */
-const fewestShapes = 4;
+export const fewestShapes = 4;
 const extrapolation = 0.2;
 /** Rounds from which on one that stands out is told from the others. */
 const fewestRounds = 3;

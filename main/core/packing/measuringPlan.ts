@@ -13,7 +13,13 @@ export interface MeasuringPlan extends Pick<Plan, 'example' | 'start' | 'length'
   shapes: Omit<MeasuredStep, 'milliseconds'>[];
   /** Bins of a step, as the engine is to take them. */
   gradAccumulation: number;
+  /** So many steps at the beginning are for a slow device, of which few others can be timed. */
+  numSmall: number;
 }
+
+/** Positions of the first small step, and by how much each is larger than the one before. */
+const smallest = 128;
+const growth = 4;
 
 /** Placements looked at: enough for every length that there is. */
 const mostPlacements = 4096;
@@ -21,9 +27,11 @@ const mostPlacements = 4096;
 /**
  * Steps to time, made of a plan's own placements: full bins of short, of long and of mixed examples, emptier ones, one
  * example alone, and bins with padding. With `accumulates` two bins make a step and the last one is alone, so that what
- * an update costs shows beside what a bin costs.
+ * an update costs shows beside what a bin costs. A device whose steps take as long as they have positions begins with
+ * small ones: however large the budget, its first is soon done, and its time says which others are worth waiting for.
+ * @param firstTarget of each example where the device is such a one: what is cut for a small step has one in it
  */
-export function measuringPlan(plan: Plan, accumulates: boolean): MeasuringPlan {
+export function measuringPlan(plan: Plan, accumulates: boolean, firstTarget?: Int32Array): MeasuringPlan {
   const { budget } = plan;
   const count = Math.min(plan.length.length, mostPlacements);
   const mixed = new Random(plan.seed, 0x6d65_6173).shuffle(Int32Array.from({ length: count }, (_, i) => i));
@@ -40,8 +48,30 @@ export function measuringPlan(plan: Plan, accumulates: boolean): MeasuringPlan {
     take(longest, (budget * 3) / 4),
     take(mixed, budget),
   ].filter(({ items }) => items.length > 0);
-  const inOrder = accumulates ? pairs(bins) : unlike(bins);
-  return assemble(plan, inOrder, accumulates ? 2 : 1);
+  const small = firstTarget === undefined ? [] : smallBins(plan, sorted, firstTarget);
+  const inOrder = accumulates
+    ? [...small.flatMap((bin) => [bin, bin]), ...pairs(bins)]
+    : [...small, ...unlike(bins)];
+  return { ...assemble(plan, inOrder, accumulates ? 2 : 1), numSmall: small.length };
+}
+
+/** Of the shortest examples; where even one is too long, a part of it around its first target. */
+function smallBins({ example, start, length, budget }: Plan, sorted: Int32Array, firstTarget: Int32Array) {
+  const bins: Bin[] = [];
+  for (let room = smallest; room < budget / 16; room *= growth) {
+    const whole = takeUntil(length, sorted, room, false);
+    const [first = 0] = whole.items;
+    const has = length[first] ?? 0;
+    if (has <= room) {
+      bins.push(whole);
+      continue;
+    }
+    const target = (firstTarget[example[first] ?? 0] ?? 0) - (start[first] ?? 0);
+    const from = Math.min(Math.max(0, target - room / 2), has - room);
+    // A step that teaches nothing is refused; a later piece of an example may not hold its first target.
+    if (target > 0 && target < has) bins.push({ ...whole, part: { from, length: room } });
+  }
+  return bins;
 }
 
 /** Every bin once for each rank: a step then costs what the bins of one of them cost, and what joining them does. */
@@ -67,6 +97,8 @@ interface Bin {
   items: number[];
   /** Every item is computed as long as the longest. */
   pads: boolean;
+  /** All that is taken of its only item. */
+  part?: { from: number; length: number };
 }
 
 /** Takes items in order while they fit. Without one that fits it is the order's first. */
@@ -97,9 +129,14 @@ function pairs(bins: Bin[]): Bin[] {
   return [...partner(1), ...partner(3), ...bins.slice(-1)];
 }
 
-function assemble(plan: Plan, bins: Bin[], gradAccumulation: number): MeasuringPlan {
+function assemble(plan: Plan, bins: Bin[], gradAccumulation: number): Omit<MeasuringPlan, 'numSmall'> {
   const items = bins.flatMap((bin) => bin.items);
-  const length = Int32Array.from(items, (item) => plan.length[item] ?? 0);
+  const length = Int32Array.from(
+    bins.flatMap(({ items, part }) => items.map((item) => part?.length ?? plan.length[item] ?? 0)),
+  );
+  const start = Int32Array.from(
+    bins.flatMap(({ items, part }) => items.map((item) => (plan.start[item] ?? 0) + (part?.from ?? 0))),
+  );
   const positions = length.slice();
   const binOffsets = new Int32Array(bins.length + 1);
   const shapes = bins.map((bin, i) => {
@@ -115,8 +152,7 @@ function assemble(plan: Plan, bins: Bin[], gradAccumulation: number): MeasuringP
   });
   return {
     example: Int32Array.from(items, (item) => plan.example[item] ?? 0),
-    start: Int32Array.from(items, (item) => plan.start[item] ?? 0),
-    ...{ length, positions, binOffsets, shapes, gradAccumulation },
+    ...{ start, length, positions, binOffsets, shapes, gradAccumulation },
     ...{ budget: plan.budget, strategy: plan.strategy, seed: plan.seed },
   };
 }

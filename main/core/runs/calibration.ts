@@ -3,16 +3,25 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { CalibrationQueries } from '../../../db/queries/calibrations.ts';
+import type { CallContext } from '../../contract/channel.ts';
+import { counted } from '../../contract/counted.ts';
 import type { CostModel, Load } from '../../contract/cost.ts';
+import { isOnCpu } from '../../contract/device.ts';
 import type { Recipe } from '../../contract/recipe.ts';
 import { engineBinary } from '../engine/binary.ts';
 import { numRanks } from '../engine/machine.ts';
-import { calibrate, confirm, type MeasuredRun } from '../packing/forecast.ts';
-import { alikeForRanks, measuringPlan, stepsOfPass } from '../packing/measuringPlan.ts';
+import {
+  calibrate,
+  confirm,
+  fewestShapes,
+  type MeasuredRun,
+  type MeasuredStep,
+} from '../packing/forecast.ts';
+import { alikeForRanks, measuringPlan, stepsOfPass, type MeasuringPlan } from '../packing/measuringPlan.ts';
 import { writePlan } from '../packing/planFile.ts';
 import { version } from '../version.ts';
 import { hashModel } from './hashModel.ts';
-import { measureSteps } from './measureSteps.ts';
+import { measureSteps, type StepMeasurement } from './measureSteps.ts';
 import type { PlannedRun } from './planRun.ts';
 import { fileStamp } from './proofs.ts';
 import { runFiles } from './runFolder.ts';
@@ -66,11 +75,11 @@ export class CalibrationDesk {
   async measure(
     { recipe, device, plan }: { recipe: Recipe; device: string; plan: PlannedRun },
     seconds: number,
-    signal: AbortSignal,
+    call: CallContext,
   ): Promise<CostModel | undefined> {
     return this.alone(
       // Whoever waited may find what it wants.
-      async () => this.find(recipe, device) ?? (await this.run(recipe, device, plan, seconds, signal)),
+      async () => this.find(recipe, device) ?? (await this.run(recipe, device, plan, seconds, call)),
     );
   }
 
@@ -95,10 +104,11 @@ export class CalibrationDesk {
     device: string,
     plan: PlannedRun,
     seconds: number,
-    signal: AbortSignal,
+    { signal, progress }: CallContext,
   ): Promise<CostModel | undefined> {
     const accumulates = recipe.gradAccumulation > 1;
-    const measuring = measuringPlan(plan.train, accumulates);
+    const { firstTarget } = plan.source;
+    const measuring = measuringPlan(plan.train, accumulates, isOnCpu(device) ? firstTarget : undefined);
     const contention = waitingShare();
     const folder = mkdtempSync(join(tmpdir(), 'tessera-measure-'));
     try {
@@ -107,12 +117,14 @@ export class CalibrationDesk {
       writeFileSync(files.recipe, JSON.stringify({ ...recipe, device, gradAccumulation }));
       writePlan(files.plan, alikeForRanks(measuring, numRanks(device)), plan.source.key);
       const inputs = { folder, model: recipe.model, cache: plan.source.folder };
-      const measured = await measureSteps(inputs, { seconds, passes: mostPasses }, signal);
-      const shapes = stepsOfPass(measuring);
-      const steps = measured.steps.flatMap(({ milliseconds }, i) => {
-        const shape = shapes[i % shapes.length];
-        return shape === undefined ? [] : [{ ...shape, milliseconds }];
-      });
+      const limits = { seconds, passes: mostPasses };
+      let numSteps = 0;
+      const onProgress = ({ done, total }: { done: number; total?: number | undefined }) => {
+        const detail = counted((numSteps += 1), 'step');
+        progress({ what: 'Timing steps', done, ...(total !== undefined && { total }), unit: 's', detail });
+      };
+      const measured = await measureSteps(inputs, limits, { signal, onProgress });
+      const steps = withoutSmall(stepsOf(measuring, measured.steps), measuring.numSmall);
       const { fixedShapes } = measured;
       const value: z.infer<typeof stored> = { fixedShapes, accumulates, contention, steps };
       const key = keyOf(recipe, device);
@@ -122,6 +134,20 @@ export class CalibrationDesk {
     }
     return this.find(recipe, device);
   }
+}
+
+function stepsOf(measuring: MeasuringPlan, measured: StepMeasurement['steps']): MeasuredStep[] {
+  const shapes = stepsOfPass(measuring);
+  return measured.flatMap(({ milliseconds }, i) => {
+    const shape = shapes[i % shapes.length];
+    return shape === undefined ? [] : [{ ...shape, milliseconds }];
+  });
+}
+
+/** What small steps cost says less of a run than what large ones do: they count where there are few others. */
+function withoutSmall(steps: MeasuredStep[], numSmall: number): MeasuredStep[] {
+  const large = steps.filter(({ shape }) => shape >= numSmall);
+  return new Set(large.map(({ shape }) => shape)).size >= fewestShapes ? large : steps;
 }
 
 /** All that a step's cost depends on beside what is in its bins. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { askEngine } from '../engine/askEngine.ts';
+import type { RunEngineOptions } from '../engine/engineProcess.ts';
 import { engineArguments, type RunInputs } from './engineArguments.ts';
 
 const answer = z.looseObject({
@@ -26,8 +27,8 @@ export type StepMeasurement = z.infer<typeof answer>;
 export async function measureSteps(
   inputs: RunInputs,
   { seconds, passes }: { seconds: number; passes: number },
-  signal: AbortSignal,
+  options: Pick<RunEngineOptions, 'signal' | 'onProgress'>,
 ): Promise<StepMeasurement> {
   const limits = ['--measure', String(seconds), '--passes', String(passes)];
-  return askEngine(answer, [...engineArguments(inputs), ...limits], { signal });
+  return askEngine(answer, [...engineArguments(inputs), ...limits], options);
 }

@@ -159,6 +159,24 @@ describe('a measuring plan', () => {
     expect(new Set(bins)).toEqual(new Set([1, 2]));
   });
 
+  test('for a slow device begins with small steps, however large the budget and long the examples', () => {
+    const long = Int32Array.from({ length: 40 }, (_, i) => 30_000 + i);
+    const huge = planPacking({ lengths: long, budget: 1_000_000, strategy: 'best-fit' });
+    const firstTarget = long.map((length, i) => (i % 2 === 0 ? 1 : length - 1));
+    for (const accumulates of [false, true]) {
+      const measuring = measuringPlan(huge, accumulates, firstTarget);
+      const steps = stepsOfPass(measuring);
+      const small = steps.slice(0, measuring.numSmall).map(({ positions, bins }) => positions / bins);
+      expect(small).toEqual([128, 512, 2048, 8192, 30_000]);
+      measuring.example.forEach((example, i) => {
+        const from = measuring.start[i] ?? 0;
+        const target = firstTarget[example] ?? 0;
+        expect(target > from && target < from + (measuring.length[i] ?? 0)).toBe(true);
+      });
+    }
+    expect(measuringPlan(plan, false, Int32Array.of()).numSmall).toBe(0);
+  });
+
   test('of a single example there is something to measure', () => {
     const one = planPacking({ lengths: Int32Array.of(9), budget: 64, strategy: 'padded' });
     expect(stepsOfPass(measuringPlan(one, false)).length).toBeGreaterThan(0);
