@@ -3,7 +3,7 @@ import type { CoreClient } from '../contract/index.ts';
 import type { RunSummary, RunUpdate } from '../contract/runs.ts';
 import type { Invocation } from './command.ts';
 import { count } from './progressBar.ts';
-import { program } from './help.ts';
+import { resumeHint } from '../core/runs/resumeHint.ts';
 
 const ended = new Set(['completed', 'stopped', 'failed']);
 
@@ -29,6 +29,7 @@ export async function followRun(core: CoreClient, id: string, watcher: Watcher):
         if (update.kind === 'run') {
           ({ plannedSteps } = update.run);
           if (ended.has(update.run.status)) resolve(update.run);
+          else if (update.run.status === 'queued') progress.wait('Waiting for its turn and its data');
         } else if (update.kind === 'step') {
           const { step, loss, realTokens, milliseconds } = update.step;
           const speed = `${count((realTokens * 1000) / Math.max(milliseconds, 1e-3))} tokens/s`;
@@ -74,17 +75,18 @@ export async function followRun(core: CoreClient, id: string, watcher: Watcher):
 function coreGone(error: unknown, id: string): Error {
   if (!(error instanceof TesseraError) || error.code !== 'disconnected')
     return error instanceof Error ? error : new Error(String(error));
-  const hint = `Its engine saves and ends by itself. Go on with: ${program} resume ${id}`;
+  const hint = `Its engine saves and ends by itself. Then go on with it (tessera resume ${id}).`;
   return new TesseraError(error.code, `the core ended while run ${id} trained`, hint);
 }
 
 /** @throws {TesseraError} `runFailed`: the command fails with its run */
 export async function notFailed(core: CoreClient, run: RunSummary): Promise<RunSummary> {
   if (run.status !== 'failed') return run;
-  const { hint } = (await core.call('runs:show', { id: run.id })).run;
+  const { hint, checkpointStep } = (await core.call('runs:show', { id: run.id })).run;
   const message = `run ${run.name} (${run.id}) failed at step ${run.steps}: ${run.reason ?? 'for no known reason'}`;
-  const way = hint ?? 'Resume it: it goes on from its newest checkpoint.';
-  throw new TesseraError('runFailed', message, `${way} To go on: ${program} resume ${run.id}`);
+  const resume = resumeHint(run.id, checkpointStep);
+  const way = hint === undefined || hint === resume ? resume : `${withStop(hint)} ${resume}`;
+  throw new TesseraError('runFailed', message, way);
 }
 
 function sentence(what: string): string {

@@ -248,7 +248,7 @@ describe('when something dies', { timeout: 120_000 }, () => {
     const { error } = JSON.parse(out) as { error: { code: string; message: string; hint: string } };
     expect(error.code).toBe('runFailed');
     expect(error.message).toContain('SIGKILL');
-    expect(error.hint).toContain(`tessera resume ${id}`);
+    expect(error.hint).toBe(`Resume it (tessera resume ${id}): it starts from the beginning.`);
     core.close();
   });
 

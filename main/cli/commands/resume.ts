@@ -4,7 +4,8 @@ import { followRun, notFailed } from '../followRun.ts';
 import { runText } from '../runText.ts';
 
 export const command = defineCommand({
-  summary: 'Go on with a paused run, or with an ended one from its newest checkpoint',
+  summary:
+    'Go on with a paused run, or with an ended one from its newest checkpoint, or without one from the beginning',
   usage: 'RUN [--detach] [--checkpoint WHICH] [--device D]',
   options: {
     detach: { type: 'boolean', help: 'return once it is queued; the core goes on' },

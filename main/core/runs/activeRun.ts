@@ -10,6 +10,7 @@ import type { Log } from '../log.ts';
 import { startTimeOf } from '../lock.ts';
 import { engineArguments, type RunInputs } from './engineArguments.ts';
 import { RunRecorder } from './recorder.ts';
+import { resumeHint } from './resumeHint.ts';
 import { nextRunState, type RunEvent, type RunState } from './runState.ts';
 
 export interface RunStores {
@@ -43,6 +44,8 @@ export class ActiveRun {
   /** Set while it is asked to stop: the engine waits instead, because what it has learnt cannot be written. */
   private cannotStop: ((error: Error) => void) | undefined;
   private step: number;
+  /** Step of its newest checkpoint. */
+  private saved: number | undefined;
   private waiters: { event: string; resolve: () => void; reject: (error: Error) => void }[] = [];
 
   constructor(
@@ -56,7 +59,8 @@ export class ActiveRun {
     this.id = row.id;
     this.stores = stores;
     this.state = { status: 'queued' };
-    this.step = row.checkpointStep ?? 0;
+    this.saved = row.checkpointStep ?? undefined;
+    this.step = this.saved ?? 0;
     this.recorder = new RunRecorder(row.id, stores.runs, stores.series, {
       onFlush: () => {
         publishRun(row.id);
@@ -186,6 +190,7 @@ export class ActiveRun {
       this.reading.push(this.keepSample(event));
       return;
     } else if (event.event === 'checkpoint') {
+      this.saved = event.step;
       this.update({ checkpointStep: event.step, checkpointPath: event.path });
     } else if (event.event === 'profile') {
       const step = event.step ?? this.step;
@@ -247,7 +252,7 @@ export class ActiveRun {
     return new TesseraError(
       'runPaused',
       `run ${this.id} is paused: it takes no step that could be profiled`,
-      `Resume it first: tessera resume ${this.id}.`,
+      `Resume it first (tessera resume ${this.id}).`,
     );
   }
 
@@ -279,8 +284,9 @@ export class ActiveRun {
       this.apply({ kind: 'stopped', reason });
     }
     this.update({ endedAtMs: Date.now(), engine: null });
-    if (exit.error !== undefined) this.record('failed', exit.error);
-    const { code = 'runEnded', message = 'the run ended', hint } = exit.error ?? {};
+    const { code = 'runEnded', message = 'the run ended', hint: told } = exit.error ?? {};
+    const hint = told ?? (exit.ok ? undefined : resumeHint(this.id, this.saved));
+    if (exit.error !== undefined) this.record('failed', { code, message, hint });
     for (const { reject } of this.waiters) reject(new TesseraError(code, message, hint));
     this.waiters = [];
     await this.recorder.done();

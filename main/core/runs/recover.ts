@@ -46,7 +46,8 @@ export async function recoverRuns(
       await recoverSamples(row, checkpoint.path, runs, notes);
     }
     updateTotals(row.id, runs, series);
-    runs.addEvent(row.id, { atMs: Date.now(), step: checkpoint?.step ?? null, kind: 'coreDied', data: '{}' });
+    const data = JSON.stringify({ saved: checkpoint?.step });
+    runs.addEvent(row.id, { atMs: Date.now(), step: checkpoint?.step ?? null, kind: 'coreDied', data });
     onRecovered(row.id);
   }
   done();

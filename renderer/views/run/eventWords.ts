@@ -1,3 +1,4 @@
+import { forWindow } from '../../../main/contract/wayOut.ts';
 import { counted } from '../../../main/contract/counted.ts';
 import type { RunDetail } from '../../../main/contract/runs.ts';
 import { decimal, integer } from '../../format.ts';
@@ -13,6 +14,7 @@ interface Words {
 
 const text = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
+const way = (hint: unknown) => forWindow(text(hint) ?? '') || undefined;
 const number = (value: unknown): number => (typeof value === 'number' ? value : Number.NaN);
 /** Sentences, each with its full stop. */
 export const sentences = (...parts: (string | undefined)[]) =>
@@ -32,17 +34,22 @@ const kinds: Readonly<Record<string, [string, (data: Data) => string]>> = {
     'Answer',
     ({ position, text: said }) => `Prompt ${integer(number(position) + 1)}: ${text(said) ?? '–'}`,
   ],
-  warning: ['Warning', ({ message, hint }) => sentences(text(message), text(hint))],
-  error: ['Error', ({ message, hint }) => sentences(text(message), text(hint))],
-  failed: ['Failed', ({ message, hint }) => sentences(text(message), text(hint))],
+  warning: ['Warning', ({ message, hint }) => sentences(text(message), way(hint))],
+  error: ['Error', ({ message, hint }) => sentences(text(message), way(hint))],
+  failed: ['Failed', ({ message, hint }) => sentences(text(message), way(hint))],
   paused: [
     'Paused',
-    ({ message, hint }) =>
-      text(message) === undefined ? 'On request' : sentences(text(message), text(hint)),
+    ({ message, hint }) => (text(message) === undefined ? 'On request' : sentences(text(message), way(hint))),
   ],
   resumed: ['Resumed', () => 'Goes on where it was'],
   done: ['Ended', ({ reason }) => endings[text(reason) ?? ''] ?? text(reason) ?? ''],
-  coreDied: ['Core died', () => 'The engine noticed, saved and ended; the run can be resumed'],
+  coreDied: [
+    'Core died',
+    ({ saved }) =>
+      typeof saved === 'number'
+        ? `The engine noticed, saved step ${integer(saved)} and ended`
+        : 'The engine ended with it; nothing was saved',
+  ],
 };
 
 /** An event in words; what this version does not know of is listed as it came. */
