@@ -1,4 +1,5 @@
 import { commandNames, loadCommand } from './commands.ts';
+import { forTerminal } from '../contract/wayOut.ts';
 import type { Command, Options } from './command.ts';
 
 export const commonOptions = {
@@ -11,6 +12,9 @@ export const commonOptions = {
 export const program = ['start', 'tessera'].includes(process.env.npm_lifecycle_event ?? '')
   ? 'npm run -s tessera --'
   : 'tessera';
+
+/** A way out in the core's words, as it is typed here. */
+export const wayOut = (text: string) => forTerminal(text, program);
 
 /** Of all commands, or of those named. */
 export async function overview(names = commandNames()): Promise<string> {

@@ -1,5 +1,6 @@
 import { layerName } from '../contract/layerName.ts';
 import type { Preflight } from '../contract/runs.ts';
+import { wayOut } from './help.ts';
 import { textTable } from './runText.ts';
 
 /** As wide as the longest of the items' names. */
@@ -10,7 +11,7 @@ const marks = { pass: '✓', warn: '!', stop: '✗' } as const;
 export function preflightText({ items, memory, kernels = [] }: Preflight): string {
   const lines = items.flatMap(({ name, status, message, hint }) => [
     `${marks[status]} ${name.padEnd(nameWidth)} ${message}`,
-    ...(hint === undefined || status === 'pass' ? [] : [`  ${''.padEnd(nameWidth)} ${hint}`]),
+    ...(hint === undefined || status === 'pass' ? [] : [`  ${''.padEnd(nameWidth)} ${wayOut(hint)}`]),
   ]);
   const parts = Object.entries(memory).filter(([name]) => name !== 'total');
   if (parts.length > 0) {

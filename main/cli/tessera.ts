@@ -12,7 +12,7 @@ import {
   type Options,
 } from './command.ts';
 import { commandNames, findCommand, loadCommand } from './commands.ts';
-import { commandHelp, commonOptions, overview, program } from './help.ts';
+import { commandHelp, commonOptions, overview, program, wayOut } from './help.ts';
 import { closest } from '../contract/closest.ts';
 import { printable, watchOutput } from './output.ts';
 import { createProgressBar } from './progressBar.ts';
@@ -28,7 +28,7 @@ export async function tessera(args: string[]): Promise<number> {
     if (json) process.stdout.write(`${JSON.stringify({ error: body, ...details })}\n`);
     else
       process.stderr.write(
-        printable(`tessera: ${body.message}\n${body.hint === undefined ? '' : `  ${body.hint}\n`}`),
+        printable(`tessera: ${body.message}\n${body.hint === undefined ? '' : `  ${wayOut(body.hint)}\n`}`),
       );
     return error instanceof UsageError ? 2 : 1;
   }
@@ -152,7 +152,7 @@ async function execute(
     progress,
     note: (line) => {
       progress.clear();
-      process.stderr.write(`${printable(line)}\n`);
+      process.stderr.write(`${printable(wayOut(line))}\n`);
     },
     interrupted: () => {
       interrupted ??= onInterrupt();
@@ -163,8 +163,9 @@ async function execute(
     },
   };
   try {
+    if (command.raw !== true) progress.wait(command.waiting ?? 'Working');
     const result = await command.run(invocation);
-    progress.clear();
+    progress.end();
     if (result !== undefined) {
       const text =
         json || command.text === undefined
@@ -174,7 +175,7 @@ async function execute(
     }
     return exitCode;
   } finally {
-    progress.clear();
+    progress.end();
     (await client?.catch(() => undefined))?.close();
   }
 }

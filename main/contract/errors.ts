@@ -82,7 +82,7 @@ function storeError(error: unknown): ErrorBody | undefined {
     return {
       code: 'noPermission',
       message: `the system forbids it: ${typeof path === 'string' ? path : message} (${code})`,
-      hint: 'Mend its permissions; a home that may not be written can be another: --home DIR, TESSERA_HOME.',
+      hint: 'Mend its permissions; a home that may not be written can be another (--home DIR, TESSERA_HOME).',
     };
   }
   if (/^SQLITE_(CORRUPT|NOTADB)/.test(code))

@@ -37,7 +37,7 @@ export async function openHistory(path: string, log: Log, diedBefore: boolean): 
       throw new TesseraError(
         'databaseFromFuture',
         `${error.path} was written by a newer Tessera (version ${String(error.found)}, this one knows ${String(error.known)})`,
-        'Update Tessera, or choose another home with --home DIR. Nothing has been changed.',
+        'Update Tessera, or choose another home (--home DIR). Nothing has been changed.',
       );
     const { code = '', message } = error as { code?: string; message: string };
     if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return openCopy(path, { code: 'historyLocked', message }, log);
@@ -103,7 +103,7 @@ function unreadable(path: string, { code = '', message }: Error & { code?: strin
   return new TesseraError(
     'databaseUnreadable',
     `${path} cannot be opened: ${message}`,
-    'Move the file aside (a copy may lie beside it) or choose another home with --home DIR.',
+    'Move the file aside (a copy may lie beside it) or choose another home (--home DIR).',
   );
 }
 

@@ -53,7 +53,7 @@ export function openHome(path: string): Home {
     throw new TesseraError(
       'homeNotWritable',
       `the home folder ${path} cannot be written (${code ?? String(error)})`,
-      'Choose another with --home DIR or TESSERA_HOME, or mend its permissions.',
+      'Choose another (--home DIR, TESSERA_HOME), or mend its permissions.',
     );
   }
 }

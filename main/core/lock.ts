@@ -33,7 +33,7 @@ export function takeLock(home: Home): Lock & { previous: Holder | undefined } {
     throw new TesseraError(
       'homeInUse',
       `another core is working in ${home.root}`,
-      'Attach to it (every command does), or choose another folder with --home.',
+      'Attach to it (every command does), or choose another home (--home DIR).',
     );
   }
   const row = db.prepare('SELECT body FROM holder').get() as { body: string } | undefined;

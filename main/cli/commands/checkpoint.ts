@@ -7,6 +7,7 @@ export const command = defineCommand({
   usage: 'RUN',
   options: {},
   numPositionals: [1, 1],
+  waiting: 'Saving a checkpoint',
   run: (invocation) => askRun(invocation, 'checkpoint'),
   text: runText,
 });

@@ -1,4 +1,5 @@
 import { defineCommand } from '../command.ts';
+import { program } from '../help.ts';
 import { count } from '../progressBar.ts';
 import { textTable } from '../runText.ts';
 
@@ -22,7 +23,7 @@ export const command = defineCommand({
           ({ args }) =>
             `interrupted: the import of ${args.paths.join(', ')}; nothing half-written was kept. Import it again.`,
         ),
-      ].join('\n') || 'no datasets yet: tessera data import PATH…'
+      ].join('\n') || `no datasets yet: ${program} data import PATH…`
     );
   },
 });

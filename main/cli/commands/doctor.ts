@@ -1,4 +1,5 @@
 import { defineCommand } from '../command.ts';
+import { wayOut } from '../help.ts';
 
 const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 
@@ -7,6 +8,7 @@ export const command = defineCommand({
   usage: '',
   options: {},
   numPositionals: [0, 0],
+  waiting: 'Looking at this machine',
   run: async ({ core }) => (await core()).call('system:doctor', {}),
   text: ({ gpus, libraries, engine, disk, memory, cpu, problems }) =>
     [
@@ -23,7 +25,7 @@ export const command = defineCommand({
       ...problems.flatMap(({ message, hint }) => [
         '',
         `! ${message}`,
-        ...(hint === undefined ? [] : [`  ${hint}`]),
+        ...(hint === undefined ? [] : [`  ${wayOut(hint)}`]),
       ]),
     ].join('\n'),
 });

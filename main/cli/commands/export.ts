@@ -7,6 +7,7 @@ export const command = defineCommand({
   usage: 'RUN DIR [--checkpoint WHICH]',
   options: { checkpoint: checkpointOption },
   numPositionals: [2, 2],
+  waiting: 'Writing the model folder',
   run: async ({ positionals: [id = '', folder = ''], options, core }) => {
     const checkpoint = readCheckpoint(options.checkpoint);
     return (await core()).call('runs:export', {

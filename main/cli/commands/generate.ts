@@ -15,6 +15,7 @@ export const command = defineCommand({
     seed: { type: 'string', value: 'N', help: 'of the draws; default 0' },
   },
   numPositionals: [1, 1],
+  waiting: 'Answering',
   run: async ({ positionals: [name = ''], options, core }) => {
     if (options.prompt === undefined) throw usage('--prompt TEXT is missing');
     const tokens = numberOption('tokens', options.tokens, { integer: true, min: 1 });

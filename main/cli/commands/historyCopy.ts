@@ -7,6 +7,7 @@ export const command = defineCommand({
   usage: 'DIR',
   options: {},
   numPositionals: [1, 1],
+  waiting: 'Copying the history',
   run: async ({ positionals: [folder = ''], core }) =>
     (await core()).call('system:copy-history', { folder: resolve(folder) }),
   text: ({ path, rows, damagedTables }) =>

@@ -6,6 +6,7 @@ export const command = defineCommand({
   usage: '',
   options: {},
   numPositionals: [0, 0],
+  waiting: 'Mending the history',
   run: async ({ core }) => (await core()).call('system:mend-history', {}),
   text: ({ rows, aside, damagedTables }) =>
     `${counted(rows, 'row')} kept${damagedTables.length === 0 ? '' : `; parts of ${damagedTables.join(', ')} were lost`}. The damaged file is ${aside}.`,

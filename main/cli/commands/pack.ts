@@ -17,6 +17,7 @@ import {
   type Invocation,
   type Options,
 } from '../command.ts';
+import { program } from '../help.ts';
 
 type Placement = number | { example: number; start: number; length: number };
 type Forecast = { seconds: number; errorSeconds: number };
@@ -71,7 +72,7 @@ type Pack = (budget: number, strategy: (typeof strategyNames)[number]) => Promis
 function packer({ positionals, options, core, progress }: Invocation<typeof command.options>): Pack {
   const [dataset] = positionals;
   if ((dataset === undefined) === (options.lengths === undefined)) {
-    throw usage('give either the id of a dataset or --lengths FILE', 'tessera data list shows the ids.');
+    throw usage('give either the id of a dataset or --lengths FILE', `${program} data list shows the ids.`);
   }
   const overlong = choiceOption('overlong', options.overlong, overlongNames);
   const common = {

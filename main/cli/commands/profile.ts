@@ -1,6 +1,7 @@
 import type { ProfileRow } from '../../contract/profile.ts';
 import { writeWhole } from '../../core/writeWhole.ts';
 import { defineCommand } from '../command.ts';
+import { wayOut } from '../help.ts';
 import { textTable } from '../runText.ts';
 
 export const command = defineCommand({
@@ -11,10 +12,14 @@ export const command = defineCommand({
     trace: { type: 'string', value: 'FILE', help: 'write the timeline for chrome://tracing or Perfetto' },
   },
   numPositionals: [1, 1],
+  waiting: 'Reading the profile',
   run: async (invocation) => {
     const core = await invocation.core();
     const id = invocation.positionals[0] ?? '';
-    if (invocation.options.now) await core.call('runs:command', { id, command: 'profile' });
+    if (invocation.options.now) {
+      invocation.progress.wait('Waiting for a step to be profiled');
+      await core.call('runs:command', { id, command: 'profile' });
+    }
     if (invocation.options.trace !== undefined) {
       await writeWhole(invocation.options.trace, (await core.call('runs:trace', { id })).json);
     }
@@ -27,7 +32,9 @@ export const command = defineCommand({
         ? ''
         : textTable(
             ['would save', 'finding', 'what to do'],
-            verdict.slice(0, 8).map(({ finding, estimateMs, advice }) => [ms(estimateMs), finding, advice]),
+            verdict
+              .slice(0, 8)
+              .map(({ finding, estimateMs, advice }) => [ms(estimateMs), finding, wayOut(advice)]),
             [0],
           ),
       table(device.length > 0 ? 'On the GPU' : '', device),

@@ -10,6 +10,7 @@ export const command = defineCommand({
     forever: { type: 'boolean', help: 'at once, with their files' },
   },
   numPositionals: [1, Infinity],
+  waiting: 'Deleting',
   run: async ({ positionals, options, core }) => {
     const client = await core();
     const runs = await namedRuns(client, positionals);

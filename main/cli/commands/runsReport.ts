@@ -8,6 +8,7 @@ export const command = defineCommand({
   usage: 'RUN… --out FILE',
   options: { out: { type: 'string', value: 'FILE', help: 'the HTML file to write' } },
   numPositionals: [1, Infinity],
+  waiting: 'Writing the report',
   run: async ({ positionals, options, core }) => {
     if (options.out === undefined) throw usage('--out FILE is missing');
     const { html } = await (await core()).call('runs:report', { ids: positionals });

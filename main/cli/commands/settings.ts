@@ -2,6 +2,7 @@ import { closest } from '../../contract/closest.ts';
 import { issueWords } from '../../contract/issueWords.ts';
 import { settingsSchema, type CoreSettings } from '../../contract/settings.ts';
 import { defineCommand, usage } from '../command.ts';
+import { program } from '../help.ts';
 import { textTable } from '../runText.ts';
 
 type Value = string | number | boolean | undefined;
@@ -62,6 +63,6 @@ export const command = defineCommand({
   },
   text: ({ settings, file }) => {
     const rows = flatten(settings).map(([name, value]) => [name, value === undefined ? '–' : String(value)]);
-    return `${textTable(['setting', 'value'], rows)}\n\nKept in ${file}; change one with: tessera settings KEY=VALUE`;
+    return `${textTable(['setting', 'value'], rows)}\n\nKept in ${file}; change one with: ${program} settings KEY=VALUE`;
   },
 });

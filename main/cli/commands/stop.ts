@@ -7,6 +7,7 @@ export const command = defineCommand({
   usage: 'RUN',
   options: {},
   numPositionals: [1, 1],
+  waiting: 'Finishing the step and saving',
   run: (invocation) => askRun(invocation, 'stop'),
   text: runText,
 });

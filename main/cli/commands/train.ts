@@ -12,7 +12,7 @@ export const command = defineCommand({
     preset: {
       type: 'string',
       value: 'NAME',
-      help: 'a recipe that comes with the program: see tessera presets',
+      help: 'a recipe that comes with the program: the command presets lists them',
     },
     set: {
       type: 'string',

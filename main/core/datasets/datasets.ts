@@ -105,7 +105,11 @@ export class Datasets {
     const named = this.list().filter(({ name }) => name === idOrName);
     if (named.length === 1 && named[0] !== undefined) return named[0];
     if (named.length === 0)
-      throw new TesseraError('noDataset', `there is no dataset '${idOrName}'`, 'See tessera data list.');
+      throw new TesseraError(
+        'noDataset',
+        `there is no dataset '${idOrName}'`,
+        'See the list of datasets (tessera data list).',
+      );
     const ids = named.map(({ id }) => id).join(', ');
     throw new TesseraError(
       'noDataset',

@@ -19,6 +19,6 @@ export function engineBinary(env: NodeJS.ProcessEnv = process.env): string {
   throw new TesseraError(
     'noEngine',
     `the engine is in none of ${places.join(', ')}`,
-    'Build it (npm run tessera does so by itself), or name it with TESSERA_ENGINE.',
+    'In a clone npm start builds it; elsewhere install Tessera again. TESSERA_ENGINE may name another.',
   );
 }

@@ -26,7 +26,7 @@ export function shapeMismatch(what: string, error: z.ZodError, theirs?: string):
 function rebuildHint(): string {
   const { TESSERA_ENGINE: named = '' } = process.env;
   if (named !== '') return 'Unset TESSERA_ENGINE, or let it name an engine of this version.';
-  return 'Build it again: npm run -s tessera -- doctor does so by itself. An installed program is installed again.';
+  return 'In a clone npm start builds it again; elsewhere install Tessera again.';
 }
 
 function describeIssue(issue: z.core.$ZodIssue): string {

@@ -37,7 +37,7 @@ export function chooseCheckpoint(row: Owner, choice: CheckpointChoice): RunCheck
     throw new TesseraError(
       'noCheckpoint',
       `${run} has no checkpoint yet`,
-      'Save one with tessera checkpoint, or let the run end.',
+      `Save one now (tessera checkpoint ${row.id}), or let the run end.`,
     );
   if (choice === 'best')
     throw new TesseraError(

@@ -17,7 +17,7 @@ export function deleteRuns(queries: RunQueries, rows: RunListRow[], forever: boo
     throw new TesseraError(
       'runActive',
       `run ${going.name} (${going.id}) is ${going.status}`,
-      `Stop it first: tessera stop ${going.id}.`,
+      `Stop it first (tessera stop ${going.id}).`,
     );
   for (const row of rows) {
     if (forever) removeRun(queries, row);

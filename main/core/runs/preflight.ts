@@ -235,7 +235,7 @@ function kernelsItem(facts: PreflightFacts): PreflightItem {
     message: `slow kernels on ${device}: ${slow}`,
     hint: recipe.acceptSlow
       ? 'Accepted by acceptSlow.'
-      : 'Use device: cpu, or accept them with acceptSlow: true or --accept-slow.',
+      : 'Use device: cpu, or accept them (acceptSlow: true, or --accept-slow).',
   };
 }
 
@@ -318,7 +318,7 @@ function diskItem({ recipe, folder, checkpointBytes }: PreflightFacts): Prefligh
     name,
     status: free > 2 * one ? 'warn' : 'stop',
     message,
-    hint: `${free > 2 * one ? 'Checkpoints for which there is no room are skipped. ' : ''}Free some space, lower checkpoint.keep, or choose another --home.`,
+    hint: `${free > 2 * one ? 'Checkpoints for which there is no room are skipped. ' : ''}Free some space, lower checkpoint.keep, or choose another home (--home DIR).`,
   };
 }
 

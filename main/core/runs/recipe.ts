@@ -58,7 +58,7 @@ export function loadPreset(name: string, settings: string[] = []): Recipe {
   const value: Record<string, unknown> = structuredClone(preset.recipe);
   for (const setting of settings) applySetting(value, setting);
   if (value['model'] === undefined) {
-    const hint = 'Give the folder of a Qwen3.5 model: --set model=DIR.';
+    const hint = 'Give the folder of a Qwen3.5 model (--set model=DIR).';
     throw new TesseraError('badRecipe', `the preset '${name}' needs a model`, hint);
   }
   return resolvePaths(checkRecipe(value, `the preset '${name}'`), process.cwd());
@@ -114,7 +114,7 @@ function applySetting(recipe: Record<string, unknown>, setting: string): void {
     throw new TesseraError(
       'badRecipe',
       `--set takes key=value, not '${setting}'`,
-      'For example --set optimizer.lr=1e-4.',
+      'A setting is KEY=VALUE (--set optimizer.lr=1e-4).',
     );
   }
   let target = recipe;

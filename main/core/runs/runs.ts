@@ -193,9 +193,13 @@ export class Runs {
         throw new TesseraError(
           'noRun',
           'there is no latest run: the list is empty',
-          'Those that are not in it: tessera runs list --archived.',
+          'Runs that are not in it are archived or deleted (tessera runs list --archived).',
         );
-      throw new TesseraError('noRun', `there is no run '${name}'`, 'See tessera runs list.');
+      throw new TesseraError(
+        'noRun',
+        `there is no run '${name}'`,
+        'See the list of runs (tessera runs list).',
+      );
     }
     if (others.length > 0) {
       const ids = [found, ...others].map(({ id }) => id).join(', ');
@@ -385,7 +389,7 @@ export class Runs {
     const release = this.holdForMeasuring();
     try {
       call.progress({ what: 'Timing steps', done: 0 });
-      const measured = await this.calibrations.measure(what, seconds, call.signal);
+      const measured = await this.calibrations.measure(what, seconds, call);
       if (measured !== undefined) return measured;
       throw new TesseraError('notMeasured', 'the engine took no step', 'Look into the log of this program.');
     } finally {

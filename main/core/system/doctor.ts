@@ -47,7 +47,7 @@ export async function examine(home: Home): Promise<DoctorReport> {
     problems.push({
       code: 'lowDisk',
       message: `${home.root} has less than 5 GiB free`,
-      hint: 'Free some space, or choose another --home.',
+      hint: 'Free some space, or choose another home (--home DIR).',
     });
   }
   return {
@@ -86,9 +86,9 @@ function describeGpus(machine: Machine | undefined): Record<string, unknown>[] {
   const devices = machine?.devices.filter(({ device }) => device !== 'cpu') ?? [];
   const told = machine?.gpus ?? [];
   if (told.length === 0) return devices;
-  return told.map((gpu) => ({
+  return told.map(({ device: name, ...gpu }) => ({
     ...gpu,
-    ...devices.find(({ device }) => device === `cuda:${String(gpu.index)}`),
+    ...devices.find(({ device }) => device === name),
   }));
 }
 

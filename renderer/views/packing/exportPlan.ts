@@ -147,9 +147,7 @@ const mostJsonRows = 1_000_000;
 async function jsonOfPlans(plans: ShownPlan[]): Promise<string> {
   const count = plans.reduce((sum, { scene }) => sum + scene.layout.length.length, 0);
   if (count > mostJsonRows)
-    throw new Error(
-      `JSON of ${integer(count)} tiles is more than a window can make: save it as CSV, or run tessera pack with --placements --json.`,
-    );
+    throw new Error(`JSON of ${integer(count)} tiles is more than a window can make: save it as CSV.`);
   const rows: ChartTable['rows'] = [];
   for await (const part of partsOf(plans)) rows.push(...part);
   return toJson({ columns, rows });

@@ -32,9 +32,7 @@ it('wants room for the checkpoints that are kept and the next one, and stops whe
   expect(diskItem(2.5, 1).status).toBe('pass');
   expect(diskItem(1.5)).toMatchObject({
     status: 'stop',
-    hint: expect.stringMatching(
-      /^Free some space, lower checkpoint.keep, or choose another --home/,
-    ) as string,
+    hint: expect.stringMatching(/^Free some space, lower checkpoint.keep, or choose another home/) as string,
   });
 });
 
