@@ -26,6 +26,7 @@ export const menuCommand = z.enum([
   'go-settings',
   'palette',
   'find',
+  'shortcuts',
 ]);
 export type MenuCommand = z.infer<typeof menuCommand>;
 

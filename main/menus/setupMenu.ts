@@ -57,6 +57,7 @@ export function setupMenu(context: AppContext): void {
       {
         label: '&Help',
         submenu: [
+          item('Keyboard shortcuts', 'shortcuts'),
           {
             label: 'Show the core’s log',
             click: () => {

@@ -2,13 +2,13 @@ import { onBeforeUnmount, onMounted, watch } from 'vue';
 import { useRouter } from 'vue-router';
 import type { MenuCommand } from '../../main/contract/host.ts';
 import { client } from '../client.ts';
+import { viewsByNumber } from '../components/shortcuts.ts';
 import { useDatasetsStore } from '../stores/datasetsStore.ts';
 import { useIncomingStore } from '../stores/incomingStore.ts';
 import { usePaletteStore } from '../stores/paletteStore.ts';
 import { useRunsStore } from '../stores/runsStore.ts';
 import { useThemeStore } from '../stores/themeStore.ts';
 
-const places = ['datasets', 'packing', 'train', 'runs', 'compare', 'machine'] as const;
 /** The newest ones of each kind; the views find the rest. */
 const maxOfEach = 200;
 
@@ -26,6 +26,7 @@ export function useShellCommands(): void {
   };
   const obey = (command: MenuCommand) => {
     if (command === 'palette') palette.open();
+    else if (command === 'shortcuts') palette.isSheetOpen = !palette.isSheetOpen;
     else if (command === 'open-files') void choose('data');
     else if (command === 'open-recipe') void choose('recipe');
     else if (command === 'find') document.querySelector<HTMLElement>('[data-find]')?.focus();
@@ -33,7 +34,7 @@ export function useShellCommands(): void {
   };
 
   palette.provide('shell', [
-    ...places.map((name, index) => ({
+    ...viewsByNumber.map((name, index) => ({
       id: `go-${name}`,
       title: capital(name),
       group: 'Go',
@@ -60,6 +61,15 @@ export function useShellCommands(): void {
       group: 'Train',
       keys: 'Ctrl Shift O',
       run: () => void choose('recipe'),
+    },
+    {
+      id: 'shortcuts',
+      title: 'Keyboard shortcuts',
+      group: 'Help',
+      keys: '?',
+      run: () => {
+        obey('shortcuts');
+      },
     },
     ...(['dark', 'light', 'system'] as const).map((name) => ({
       id: `theme-${name}`,
@@ -107,9 +117,9 @@ export function useShellCommands(): void {
       event.preventDefault();
       if (palette.isOpen) palette.close();
       else palette.open();
-    } else if (event.key === '/' && !isTyping(event.target)) {
+    } else if ((event.key === '/' || event.key === '?') && !isTyping(event.target)) {
       event.preventDefault();
-      obey('find');
+      obey(event.key === '/' ? 'find' : 'shortcuts');
     }
   };
 

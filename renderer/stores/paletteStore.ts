@@ -7,10 +7,13 @@ const maxShown = 100;
 /** The command palette: every view adds what it can do while it is shown. */
 export const usePaletteStore = defineStore('palette', () => {
   const isOpen = ref(false);
+  const isSheetOpen = ref(false);
   const query = ref('');
   const groups = shallowReactive(new Map<string, PaletteEntry[]>());
   return {
     isOpen,
+    /** The sheet of keyboard shortcuts. */
+    isSheetOpen,
     query,
     matches: computed(() => rankEntries([...groups.values()].flat(), query.value).slice(0, maxShown)),
     open: () => {

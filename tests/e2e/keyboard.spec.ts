@@ -18,6 +18,12 @@ test('the window is worked by keyboard alone: palette, rail, table, search', asy
   await expect(palette).toBeHidden();
   await expect.poll(hash).toBe('#/machine');
 
+  await page.keyboard.press('?');
+  const sheet = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
+  await expect(sheet.getByText('Command palette', { exact: false })).toBeVisible();
+  await page.keyboard.press('Escape');
+  await expect(sheet).toBeHidden();
+
   // A run by its name.
   await page.keyboard.press('Control+k');
   await page.keyboard.type('older');
