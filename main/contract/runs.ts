@@ -414,6 +414,8 @@ export const runChannels = {
   }),
   'runs:tag': call({ args: one.extend({ tags: z.array(z.string().min(1).max(100)) }), result: ok }),
   'runs:untag': call({ args: one.extend({ tags: z.array(z.string()) }), result: ok }),
+  /** What it is called; its recipe keeps the name that it began with. */
+  'runs:rename': call({ args: one.extend({ name: z.string().trim().min(1).max(200) }), result: ok }),
   /** The run's own note, one text. */
   'runs:note': call({ args: one.extend({ text: z.string() }), result: ok }),
   /** A note on the time line: without `noteId` a new one; an empty text removes it. */

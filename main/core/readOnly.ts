@@ -11,6 +11,7 @@ const writing = [
     'runs:command',
     'runs:tag',
     'runs:untag',
+    'runs:rename',
     'runs:note',
     'runs:time-note',
   ] as const),

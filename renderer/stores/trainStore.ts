@@ -7,6 +7,7 @@ import type { Preflight, RunSummary } from '../../main/contract/runs.ts';
 import { client } from '../client.ts';
 import { useCoreStore } from './coreStore.ts';
 import { errorInWindow } from '../errorInWindow.ts';
+import { useNoticeStore } from './noticeStore.ts';
 
 const draftKey = 'tessera.draft';
 const settleMs = 500;
@@ -21,6 +22,7 @@ const starter: RecipeInput = {
 /** The recipe that is being written, kept between starts, and what the core says of it. */
 export const useTrainStore = defineStore('train', () => {
   const core = useCoreStore();
+  const notices = useNoticeStore();
   const recipe = shallowRef<RecipeInput>(readDraft());
   const preflight = shallowRef<Preflight>();
   const problem = shallowRef<ErrorBody>();
@@ -57,12 +59,13 @@ export const useTrainStore = defineStore('train', () => {
   }
 
   // A recipe that nobody has written yet begins with what the settings say.
-  const isUntouched = localStorage.getItem(draftKey) === null;
+  let isUntouched = localStorage.getItem(draftKey) === null;
   watch(
     () => core.epoch,
     async (epoch) => {
-      if (epoch !== 1 || !isUntouched) return;
+      if (epoch !== 1) return;
       const { defaults } = (await client.call('settings:get', {})).settings;
+      if (!isUntouched) return;
       const { device, budget, lr, evalShare } = defaults;
       recipe.value = {
         ...recipe.value,
@@ -97,6 +100,16 @@ export const useTrainStore = defineStore('train', () => {
     check,
     set: (next: RecipeInput) => {
       recipe.value = next;
+    },
+    /** Takes a whole other recipe, and says so under `title`; the one that was there comes back with Undo. */
+    replace: (next: RecipeInput, title: string, { detail }: { detail: string }) => {
+      const before = recipe.value;
+      isUntouched = false;
+      recipe.value = next;
+      const run = () => {
+        recipe.value = before;
+      };
+      notices.note(title, { detail, action: { label: 'Undo', run } });
     },
     start: async (): Promise<RunSummary> => (await client.call('runs:create', { recipe: recipe.value })).run,
   };

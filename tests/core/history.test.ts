@@ -91,6 +91,10 @@ describe('a history that another program holds', () => {
       expect((await next.call('system:info', {})).historyTrouble).toBeUndefined();
       await next.call('runs:tag', { id: 'run-001', tags: ['x'] });
       expect((await next.call('runs:list', { search: 'tag:x' })).runs).toHaveLength(1);
+      await next.call('runs:rename', { id: 'run-001', name: ' night shift ' });
+      expect((await next.call('runs:list', { search: 'night shift' })).runs).toMatchObject([
+        { id: 'run-001', name: 'night shift' },
+      ]);
 
       // Held while it is open: said so, with the way out, and nothing else suffers.
       const late = new Database(file);

@@ -95,6 +95,22 @@ test('a live curve over every axis, with a note that is still there after a rest
   await untilStatus(core, run.id, 'running');
   await button('Stop and save').click();
   await untilStatus(core, run.id, 'stopped');
+
+  // What a person says of it, and its recipe for the next one.
+  const field = (name: string) => second.page.getByRole('textbox', { name });
+  await field('Name of this run').fill('day shift');
+  await field('Name of this run').press('Enter');
+  await expect(second.page.getByRole('heading', { name: 'day shift' })).toBeVisible();
+  await field('Add a tag').fill('baseline seed');
+  await field('Add a tag').press('Enter');
+  await button('Remove the tag seed').click();
+  await field('About this run').fill('rate halved');
+  await field('About this run').blur();
+  await expect.poll(shown).toMatchObject({ name: 'day shift', tags: ['baseline'], notes: 'rate halved' });
+  await button('Train again').click();
+  await expect(field('Name of the run')).toHaveValue('day shift 2');
+  await button('Undo').click();
+  await expect(field('Name of the run')).toHaveValue('my first run');
   core.close();
 });
 

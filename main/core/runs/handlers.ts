@@ -94,6 +94,12 @@ export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
       supervisor.publishRun(row.id);
       return { ok: true };
     },
+    'runs:rename': ({ id, name }) => {
+      const row = runs.find(id);
+      queries.update(row.id, { name });
+      supervisor.publishRun(row.id);
+      return { ok: true };
+    },
     'runs:time-note': ({ id, noteId, step, text }) => {
       const row = runs.find(id);
       const missing = () =>

@@ -1,7 +1,7 @@
 import { forWindow } from '../../../main/contract/wayOut.ts';
 import { counted } from '../../../main/contract/counted.ts';
 import type { RunDetail } from '../../../main/contract/runs.ts';
-import { decimal, integer } from '../../format.ts';
+import { decimal, integer, sentence } from '../../format.ts';
 
 type RunEvent = RunDetail['events'][number];
 type Data = RunEvent['data'];
@@ -18,7 +18,7 @@ const way = (hint: unknown) => forWindow(text(hint) ?? '') || undefined;
 const number = (value: unknown): number => (typeof value === 'number' ? value : Number.NaN);
 /** Sentences, each with its full stop. */
 export const sentences = (...parts: (string | undefined)[]) =>
-  parts.flatMap((part) => (part === undefined ? [] : [/[.!?]$/.test(part) ? part : `${part}.`])).join(' ');
+  parts.flatMap((part) => (part === undefined ? [] : [sentence(part)])).join(' ');
 
 const endings: Readonly<Record<string, string>> = {
   completed: 'All its steps are taken',

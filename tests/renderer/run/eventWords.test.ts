@@ -18,7 +18,7 @@ test('an event is told in words', () => {
   );
   expect(words('sample', { position: 0, text: 'Hello!' }).details).toBe('Prompt 1: Hello!');
   expect(words('warning', { code: 'x', message: 'no room', hint: 'Free some space.' }).details).toBe(
-    'no room. Free some space.',
+    'No room. Free some space.',
   );
   expect(words('paused').details).toBe('On request');
   expect(words('done', { step: 9, reason: 'completed' }).details).toBe('All its steps are taken');
