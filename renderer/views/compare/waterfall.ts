@@ -93,7 +93,11 @@ export function waterfallOption(
   widthPx: number,
 ): ChartOption {
   const bars = waterfallBars(why);
-  const isSlanted = widthPx / (bars.length + 2) < leastUprightPx;
+  const barPx = widthPx / (bars.length + 2);
+  const isSlanted = barPx < leastUprightPx;
+  // The grid's margins take their part, and labels do not touch.
+  const labelPx = Math.min(84, 0.9 * barPx - 4);
+  const labelled = (name: string) => (isSlanted ? name : barLabel(name, labelPx));
   const digits = why.fromUsPerToken >= 100 ? 1 : why.fromUsPerToken >= 10 ? 2 : 3;
   const label = { color: token('tx-3'), fontSize: 11, fontFamily: token('font-ui') };
   let at = why.fromUsPerToken;
@@ -115,7 +119,7 @@ export function waterfallOption(
   const joints = [why.fromUsPerToken, ...spans.map(([, to]) => to)];
   return {
     animation: false,
-    grid: { left: 56, right: 16, top: 28, bottom: isSlanted ? 72 : 44 },
+    grid: { left: 56, right: 16, top: 28, bottom: isSlanted ? 72 : 56 },
     tooltip: {
       trigger: 'item',
       backgroundColor: token('pop'),
@@ -133,10 +137,10 @@ export function waterfallOption(
         interval: 0,
         ...(isSlanted
           ? { rotate: 35, width: 104, overflow: 'truncate' as const }
-          : { width: 84, overflow: 'break' as const, lineHeight: 13 }),
+          : { width: labelPx, overflow: 'break' as const, lineHeight: 13 }),
         // Operations in words; the runs at either end are named as they are.
         formatter: (name: string, place: number) =>
-          barLabel(place === 0 || place > bars.length ? name : name.replaceAll('_', ' '), isSlanted),
+          labelled(place === 0 || place > bars.length ? name : name.replaceAll('_', ' ')),
       },
     },
     yAxis: {
@@ -204,11 +208,12 @@ function signed(us: number, digits: number): string {
   return us > 0 && /[1-9]/.test(text) ? `+${text}` : text;
 }
 
-const lineLetters = 14;
+/** At 11 pixels, of the interface's letters. */
+const letterPx = 6;
 
 /** Lines break between words; a word that is longer than a line is cut, and told whole when pointed at. */
-function barLabel(text: string, isSlanted: boolean): string {
-  if (isSlanted) return text;
+function barLabel(text: string, widthPx: number): string {
+  const lineLetters = Math.floor(widthPx / letterPx);
   return text
     .split(' ')
     .map((word) => (word.length > lineLetters ? `${word.slice(0, lineLetters - 2)}…` : word))
