@@ -107,7 +107,7 @@ test('a live curve over every axis, with a note that is still there after a rest
   await field('About this run').fill('rate halved');
   await field('About this run').blur();
   await expect.poll(shown).toMatchObject({ name: 'day shift', tags: ['baseline'], notes: 'rate halved' });
-  await button('Train again').click();
+  await button('New run from this').click();
   await expect(field('Name of the run')).toHaveValue('day shift 2');
   await button('Undo').click();
   await expect(field('Name of the run')).toHaveValue('my first run');

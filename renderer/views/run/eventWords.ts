@@ -17,7 +17,7 @@ const text = (value: unknown): string | undefined =>
 const way = (hint: unknown) => forWindow(text(hint) ?? '') || undefined;
 const number = (value: unknown): number => (typeof value === 'number' ? value : Number.NaN);
 /** Sentences, each with its full stop. */
-export const sentences = (...parts: (string | undefined)[]) =>
+const sentences = (...parts: (string | undefined)[]) =>
   parts.flatMap((part) => (part === undefined ? [] : [sentence(part)])).join(' ');
 
 const endings: Readonly<Record<string, string>> = {

@@ -21,7 +21,7 @@ export function useRunActions({ run, command }: ReturnType<typeof useRun>, isInS
     run: () => void command(name),
   });
   const actionsOf = ({ id, status, checkpointStep }: RunDetail): RunAction[] => {
-    const again = { label: 'Train again', icon: RotateCw, run: () => void trainAgain(id) };
+    const again = { label: 'New run from this', icon: RotateCw, run: () => void trainAgain(id) };
     if (status === 'queued') return [send('Cancel', Square, 'stop')];
     if (status === 'completed') return [again];
     if (status === 'stopped' || status === 'failed')
