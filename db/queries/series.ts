@@ -390,11 +390,13 @@ function place(db: Db, runId: string, axis: Axis, points: SeriesColumns): Series
   const statement = db
     .prepare(`SELECT ${axes[axis]} FROM runSteps WHERE runId = ? AND step >= ? ORDER BY step LIMIT 1`)
     .pluck();
-  const lookUp = (at: number) => (statement.get(runId, Math.floor(steps[at] ?? 0)) as Cell | undefined) ?? Number.NaN;
+  const lookUp = (at: number) =>
+    (statement.get(runId, Math.floor(steps[at] ?? 0)) as Cell | undefined) ?? Number.NaN;
   const last = steps.length - 1;
   const x = new Float64Array(steps.length);
-  [x[0], x[last]] = [lookUp(0), lookUp(last)];
-  const tolerance = straight * ((x[last] ?? 0) - (x[0] ?? 0));
+  const [begin, end] = [lookUp(0), lookUp(last)];
+  [x[0], x[last]] = [begin, end];
+  const tolerance = straight * (end - begin);
   const line = (from: number, to: number) => {
     const [begin = 0, end = 0] = [x[from], x[to]];
     for (let i = from + 1; i < to; i += 1) x[i] = begin + ((end - begin) * (i - from)) / (to - from);
