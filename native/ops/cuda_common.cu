@@ -46,6 +46,36 @@ __global__ void reduce_partials_kernel(PartialSums all) {
   one.out[col] += total;
 }
 
+// One sum of many rows: a block takes 8 columns (a sector), all of a thread's rows are under way at once.
+// Row r belongs to r % 64; a warp adds its four, then the 16 warps' sums follow in order.
+constexpr int kTallCols = 8, kTallRows = 64, kTallLoads = 8, kTallWarps = kTallCols * kTallRows / 32;
+
+__global__ void __launch_bounds__(kTallCols* kTallRows) reduce_tall_kernel(PartialSum one) {
+  __shared__ float sums[kTallWarps][kTallCols];
+  const int thread = threadIdx.x, first = thread / kTallCols;
+  const i64 col = i64{blockIdx.x} * kTallCols + thread % kTallCols;
+  float sum = 0.0f;
+  for (i64 row = first; row < one.rows; row += kTallRows * kTallLoads) {
+    float v[kTallLoads];
+#pragma unroll
+    for (int i = 0; i < kTallLoads; ++i) {
+      const i64 at = row + i * kTallRows;
+      v[i] = at < one.rows && col < one.cols ? one.partial[at * one.stride + col] : 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < kTallLoads; ++i) sum += v[i];
+  }
+#pragma unroll
+  for (int step = 16; step >= kTallCols; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+  if (thread % 32 < kTallCols) sums[thread / 32][thread % 32] = sum;
+  __syncthreads();
+  if (thread >= kTallCols || col >= one.cols) return;
+  float total = 0.0f;
+#pragma unroll
+  for (int warp = 0; warp < kTallWarps; ++warp) total += sums[warp][thread];
+  one.out[col] += total;
+}
+
 }  // namespace
 
 void launch_reduce_partials(const PartialSums& sums, cudaStream_t stream) {
@@ -56,7 +86,9 @@ void launch_reduce_partials(const PartialSums& sums, cudaStream_t stream) {
 }
 
 void launch_reduce_partials(float* out, const float* partial, i64 rows, i64 cols, cudaStream_t stream) {
-  launch_reduce_partials(PartialSums{{{out, partial, rows, cols, cols}, {}, {}}}, stream);
+  reduce_tall_kernel<<<ceil_div(cols, kTallCols), kTallCols * kTallRows, 0, stream>>>(
+      PartialSum{out, partial, rows, cols, cols});
+  check_launch("reduce_partials");
 }
 
 }  // namespace tessera
