@@ -46,15 +46,22 @@ void launch_reduce_partials(const PartialSums& sums, cudaStream_t stream);
 
 // ---- vectors: N bf16 as floats
 
-// p: 16-byte aligned.
-__device__ __forceinline__ void load8(float (&out)[8], const bf16* p) {
-  const uint4 raw = *reinterpret_cast<const uint4*>(p);
+__device__ __forceinline__ void unpack8(float (&out)[8], uint4 raw) {
   const unsigned words[4] = {raw.x, raw.y, raw.z, raw.w};
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     out[2 * i] = __uint_as_float(words[i] << 16);
     out[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000u);
   }
+}
+
+// p: 16-byte aligned.
+__device__ __forceinline__ void load8(float (&out)[8], const bf16* p) {
+  unpack8(out, *reinterpret_cast<const uint4*>(p));
+}
+// What nobody reads again soon: its place in the cache is the next to be taken.
+__device__ __forceinline__ uint4 load8_last_raw(const bf16* p) {
+  return __ldcs(reinterpret_cast<const uint4*>(p));
 }
 
 __device__ __forceinline__ unsigned pack2(float lo, float hi) {
@@ -73,6 +80,12 @@ __device__ __forceinline__ uint2 load4_raw(const bf16* p) {
   if constexpr (kWide) return *reinterpret_cast<const uint2*>(p);
   const unsigned* words = reinterpret_cast<const unsigned*>(p);
   return make_uint2(words[0], words[1]);
+}
+template <bool kWide>
+__device__ __forceinline__ uint2 load4_last_raw(const bf16* p) {
+  if constexpr (kWide) return __ldcs(reinterpret_cast<const uint2*>(p));
+  const unsigned* words = reinterpret_cast<const unsigned*>(p);
+  return make_uint2(__ldcs(words), __ldcs(words + 1));
 }
 
 __device__ __forceinline__ void unpack4(float (&out)[4], uint2 raw) {

@@ -7,7 +7,7 @@ constexpr int kHead = 128;  // a warp owns a row of one head, a lane four of its
 constexpr int kWarps = 8;
 constexpr int kRows = 4;  // rows that a warp loads before it uses the first
 constexpr int kBackwardBlocks =
-    1056;  // rows of dw partials: 8 blocks on each of an H200's 132 multiprocessors
+    528;  // rows of dw partials: 4 blocks on each of an H200's 132 multiprocessors
 
 template <bool kWide>
 __global__ void __launch_bounds__(kWarps * 32)
@@ -21,8 +21,8 @@ __global__ void __launch_bounds__(kWarps * 32)
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     const i64 row = min(first + i, rows - 1);
-    o_raw[i] = load4_raw<true>(o + row * kHead + lane * 4);
-    z_raw[i] = load4_raw<kWide>(proj + row / heads * stride + z_offset + row % heads * kHead + lane * 4);
+    o_raw[i] = load4_last_raw<true>(o + row * kHead + lane * 4);
+    z_raw[i] = load4_last_raw<kWide>(proj + row / heads * stride + z_offset + row % heads * kHead + lane * 4);
   }
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
@@ -47,21 +47,20 @@ __global__ void __launch_bounds__(kWarps * 32)
   const float4 scale4 = reinterpret_cast<const float4*>(w)[lane];
   const float scale[4] = {scale4.x, scale4.y, scale4.z, scale4.w};
   float dw[4] = {};
-  constexpr int kAhead = 2;
-  const i64 step = i64{gridDim.x} * kWarps * kAhead;
-  for (i64 first = (i64{blockIdx.x} * kWarps + warp) * kAhead; first < rows; first += step) {
-    uint2 o_raw[kAhead], z_raw[kAhead], g_raw[kAhead];
-    i64 z_at[kAhead];
+  const i64 step = i64{gridDim.x} * kWarps * kRows;
+  for (i64 first = (i64{blockIdx.x} * kWarps + warp) * kRows; first < rows; first += step) {
+    uint2 o_raw[kRows], z_raw[kRows], g_raw[kRows];
+    i64 z_at[kRows];
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
+    for (int i = 0; i < kRows; ++i) {
       const i64 row = min(first + i, rows - 1);
       z_at[i] = row / heads * stride + z_offset + row % heads * kHead + lane * 4;
-      o_raw[i] = load4_raw<true>(o + row * kHead + lane * 4);
-      g_raw[i] = load4_raw<true>(dy + row * kHead + lane * 4);
-      z_raw[i] = load4_raw<kWide>(proj + z_at[i]);
+      o_raw[i] = load4_last_raw<true>(o + row * kHead + lane * 4);
+      g_raw[i] = load4_last_raw<true>(dy + row * kHead + lane * 4);
+      z_raw[i] = load4_last_raw<kWide>(proj + z_at[i]);
     }
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
+    for (int i = 0; i < kRows; ++i) {
       if (first + i >= rows) break;
       float v[4], z[4], g[4], dz[4], m[4];
       unpack4(v, o_raw[i]);

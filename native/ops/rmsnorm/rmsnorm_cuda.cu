@@ -1,15 +1,19 @@
+#include <algorithm>
+#include <type_traits>
+
 #include "ops/rmsnorm/rmsnorm_cuda.h"
 
 namespace tessera {
 namespace {
 
 // A row is owned by `team` threads (a warp, or the whole block); each holds up to kVecs vectors of 8 columns,
-// strided by the team. Rows of at most 1024 columns take one warp each, so that no barrier stands in their
+// strided by the team. Rows of at most 2560 columns take one warp each, so that no barrier stands in their
 // way.
-constexpr int kWarpRowMax = 1024;
+constexpr int kWarpRowMax = 2560;
 constexpr int kTeams = 8;  // warps, hence rows, of a block of the narrow kernel
-constexpr int kBackwardBlocks =
-    528;  // rows of dw partials: 4 blocks on each of an H200's 132 multiprocessors
+// Blocks of the backward kernel, each a row of dw partials: as many as an H200's multiprocessors hold at
+// once.
+constexpr int kMultiprocessors = 132, kMostResident = 4;
 
 struct Plan {
   bool narrow;
@@ -18,7 +22,7 @@ struct Plan {
 
 Plan plan_rows(i64 H) {
   require_size(H % 8 == 0 && H <= 8192, "hidden_size", H, "multiples of 8 up to 8192");
-  if (H <= kWarpRowMax) return {true, 32, 4};
+  if (H <= kWarpRowMax) return {true, 32, H <= 1024 ? 4 : kWarpRowMax / 256};
   const int vectors = static_cast<int>(H / 8), vecs = vectors <= 512 ? 1 : 2;
   return {false, (vectors / vecs + (vectors % vecs != 0) + 31) / 32 * 32, vecs};
 }
@@ -29,6 +33,19 @@ __device__ __forceinline__ float row_sum(float v, float* scratch) {
   return block_sum(v, scratch);
 }
 
+// Eight columns between the row's sum and its output: as floats, or as they came where a thread has many.
+struct Floats {
+  float v[8];
+};
+__device__ __forceinline__ void hold(Floats& to, const bf16* p) { load8(to.v, p); }
+__device__ __forceinline__ void hold(uint4& to, const bf16* p) { to = *reinterpret_cast<const uint4*>(p); }
+__device__ __forceinline__ Floats floats(const Floats& held) { return held; }
+__device__ __forceinline__ Floats floats(const uint4& held) {
+  Floats out;
+  unpack8(out.v, held);
+  return out;
+}
+
 template <bool kNarrow, int kVecs>
 __global__ void rmsnorm_fwd_kernel(bf16* y, const bf16* x, const float* w, i64 rows, int H, float eps) {
   __shared__ float scratch[33];
@@ -36,18 +53,19 @@ __global__ void rmsnorm_fwd_kernel(bf16* y, const bf16* x, const float* w, i64 r
   const int lane = kNarrow ? threadIdx.x % 32 : threadIdx.x;
   const i64 row = kNarrow ? i64{blockIdx.x} * kTeams + threadIdx.x / 32 : blockIdx.x;
   if (row >= rows) return;
-  float v[kVecs][8];
+  std::conditional_t<(kVecs > 4), uint4, Floats> held[kVecs];
   float sum = 0.0f;
 #pragma unroll
   for (int i = 0; i < kVecs; ++i) {
     const int col = (i * team + lane) * 8;
-    if (col < H) load8(v[i], x + row * H + col);
+    if (col < H) hold(held[i], x + row * H + col);
   }
 #pragma unroll
   for (int i = 0; i < kVecs; ++i) {
     if ((i * team + lane) * 8 >= H) continue;
+    const Floats x8 = floats(held[i]);
 #pragma unroll
-    for (int c = 0; c < 8; ++c) sum += v[i][c] * v[i][c];
+    for (int c = 0; c < 8; ++c) sum += x8.v[c] * x8.v[c];
   }
   const float r = rsqrtf(row_sum<kNarrow>(sum, scratch) / H + eps);
 #pragma unroll
@@ -56,14 +74,11 @@ __global__ void rmsnorm_fwd_kernel(bf16* y, const bf16* x, const float* w, i64 r
     if (col >= H) continue;
     float scale[8];
     load8f(scale, w + col);
+    Floats out = floats(held[i]);
 #pragma unroll
-    for (int c = 0; c < 8; ++c) v[i][c] *= r * (1.0f + scale[c]);
-    store8(y + row * H + col, v[i]);
+    for (int c = 0; c < 8; ++c) out.v[c] *= r * (1.0f + scale[c]);
+    store8(y + row * H + col, out.v);
   }
-}
-
-__device__ __forceinline__ void unpack8(float (&out)[8], const uint4& raw) {
-  load8(out, reinterpret_cast<const bf16*>(&raw));
 }
 
 // Sums of two values over the block, the same in every thread; sums: a pair a warp, not reused before another
@@ -83,9 +98,10 @@ __device__ __forceinline__ float2 block_sum2(float2 v, float2* sums) {
 }
 
 // A block walks over rows b, b + grid, ...; a thread owns fixed columns, keeps their dw in registers and has
-// the next row's values in flight while it works on this one's.
+// the next row's values in flight while it works on this one's. At most 96 registers, so that two blocks of
+// 320 threads (H = 5,120) find room.
 template <int kVecs, bool kResidual>
-__global__ void __launch_bounds__(512)
+__global__ void __launch_bounds__(kVecs == 1 ? 512 : 640)
     rmsnorm_bwd_kernel(bf16* dx, float* partial, const bf16* dy, const bf16* x, const float* w,
                        const bf16* dres, i64 rows, int H, float eps) {
   __shared__ float2 sums[2][16];
@@ -97,8 +113,8 @@ __global__ void __launch_bounds__(512)
     for (int i = 0; i < kVecs; ++i) {
       const int col = (i * threads + threadIdx.x) * 8;
       if (col >= H || row >= rows) continue;
-      x_next[i] = *reinterpret_cast<const uint4*>(x + row * H + col);
-      g_next[i] = *reinterpret_cast<const uint4*>(dy + row * H + col);
+      x_next[i] = load8_last_raw(x + row * H + col);
+      g_next[i] = load8_last_raw(dy + row * H + col);
       if constexpr (kResidual) d_next[i] = *reinterpret_cast<const uint4*>(dres + row * H + col);
     }
   };
@@ -166,7 +182,9 @@ void launch_rmsnorm_fwd(bf16* y, const bf16* x, const float* w, i64 rows, i64 H,
   const Plan plan = plan_rows(H);
   const int h = static_cast<int>(H);
   if (plan.narrow) {
-    rmsnorm_fwd_kernel<true, 4><<<ceil_div(rows, kTeams), kTeams * 32, 0, stream>>>(y, x, w, rows, h, eps);
+    const auto kernel =
+        plan.vecs == 4 ? rmsnorm_fwd_kernel<true, 4> : rmsnorm_fwd_kernel<true, kWarpRowMax / 256>;
+    kernel<<<ceil_div(rows, kTeams), kTeams * 32, 0, stream>>>(y, x, w, rows, h, eps);
   } else if (plan.vecs == 1) {
     rmsnorm_fwd_kernel<false, 1>
         <<<static_cast<unsigned>(rows), plan.team, 0, stream>>>(y, x, w, rows, h, eps);
@@ -177,7 +195,9 @@ void launch_rmsnorm_fwd(bf16* y, const bf16* x, const float* w, i64 rows, i64 H,
   check_launch("rmsnorm_fwd");
 }
 
-size_t rmsnorm_bwd_scratch_bytes(i64 H) { return size_t{kBackwardBlocks} * H * sizeof(float); }
+size_t rmsnorm_bwd_scratch_bytes(i64 H) {
+  return size_t{kMultiprocessors * kMostResident} * H * sizeof(float);
+}
 
 void launch_rmsnorm_bwd(bf16* dx, float* dw, const bf16* dy, const bf16* x, const float* w, const bf16* dres,
                         i64 rows, i64 H, float eps, float* scratch, cudaStream_t stream) {
@@ -186,10 +206,12 @@ void launch_rmsnorm_bwd(bf16* dx, float* dw, const bf16* dy, const bf16* x, cons
   const int threads = static_cast<int>(ceil_div(H, 8 * vecs * 32)) * 32;
   const auto kernel = vecs == 1 ? (dres ? rmsnorm_bwd_kernel<1, true> : rmsnorm_bwd_kernel<1, false>)
                                 : (dres ? rmsnorm_bwd_kernel<2, true> : rmsnorm_bwd_kernel<2, false>);
-  kernel<<<kBackwardBlocks, threads, 0, stream>>>(dx, scratch, dy, x, w, dres, rows, static_cast<int>(H),
-                                                  eps);
+  int resident = 0;
+  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads, 0), "rmsnorm_bwd");
+  const int blocks = kMultiprocessors * std::clamp(resident, 1, kMostResident);
+  kernel<<<blocks, threads, 0, stream>>>(dx, scratch, dy, x, w, dres, rows, static_cast<int>(H), eps);
   check_launch("rmsnorm_bwd");
-  launch_reduce_partials(dw, scratch, kBackwardBlocks, H, stream);
+  launch_reduce_partials(dw, scratch, blocks, H, stream);
 }
 
 }  // namespace tessera
