@@ -19,6 +19,8 @@ export interface ChartOptions {
   onHover?: (x: number | undefined) => void;
   /** Called with the part of the x axis in sight once it has stood still for a moment. */
   onZoom?: (from: number, to: number) => void;
+  /** Called once with the chart, for what its option cannot say. */
+  onReady?: (chart: Chart) => void;
 }
 
 const zoomSettleMs = 200;
@@ -91,6 +93,7 @@ export function useChart(
       }, zoomSettleMs);
     });
     brush(host, made);
+    options.onReady?.(made);
     watchPlace(host, made);
     sight = { ...sight, widthPx: host.clientWidth, heightPx: host.clientHeight };
     draw();
