@@ -46,7 +46,7 @@ __device__ __forceinline__ void run_chain(const Walk<false>& walk, const Work& w
   for (int step = 0, stage = 0; step < walk.length(); ++step, stage = stage == 2 ? 0 : stage + 1) {
     const Chunk chunk = next;
     if (step + 1 < walk.length()) next = walk.args.chunk[walk.index(step + 1)];
-    walk.wait_full(stage);
+    walk.meet();
     const u32 base = walk.stage(stage);
     const Tile<kHalf> values = walk.values(stage, half);
 
