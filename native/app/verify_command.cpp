@@ -74,8 +74,10 @@ void add_verify(CLI::App& app, int* status) {
                    "fp32: the mathematics; bf16: the arithmetic of training; auto: both on cuda, fp32 on cpu")
       ->check(CLI::IsMember({"auto", "fp32", "bf16"}))
       ->capture_default_str();
-  command->add_option("--kernels", args->kernels, "With a model: fast or reference")
-      ->check(CLI::IsMember({"fast", "reference"}))
+  command
+      ->add_option("--kernels", args->kernels,
+                   "fast; portable: in bf16 those of every GPU; with a model reference too")
+      ->check(CLI::IsMember({"fast", "portable", "reference"}))
       ->capture_default_str();
   command->add_flag("--accept-slow", args->accept_slow,
                     "Check bf16 by reference kernels where the fast ones do not serve the model");
@@ -95,13 +97,16 @@ void add_verify(CLI::App& app, int* status) {
                              {.threads = a.threads,
                               .profile = "",
                               .reference = a.kernels == "reference" ? "asked for by --kernels reference" : "",
+                              .portable = a.kernels == "portable",
                               .precision = a.device == "cpu" ? "auto" : a.precision});
       return verify(*backend, config, *args);
     };
     const Json report = a.fixture.empty()
                             ? check_model()
                             : verify_device(a.device, a.threads, a.precision, a.accept_slow, a.fixture,
-                                            {.policy = parse_policy(a.policy), .compaction = a.compaction});
+                                            {.policy = parse_policy(a.policy),
+                                             .compaction = a.compaction,
+                                             .portable = a.kernels == "portable"});
     print_json(report);
     *status = report["ok"].get<bool>() ? 0 : 1;
   });

@@ -15,7 +15,8 @@ std::unique_ptr<Backend> cuda(int index, const DeviceOptions& options) {
                             .profile = options.profile,
                             .graphs = options.graphs,
                             .reference = options.reference,
-                            .fp32 = options.precision == "fp32"});
+                            .fp32 = options.precision == "fp32",
+                            .portable = options.portable});
 #else
   throw EngineError("no_cuda",
                     "device cuda:" + std::to_string(index) + ": this engine was built without CUDA",

@@ -18,6 +18,7 @@ struct DeviceOptions {
   // rule token by token, on the instruction set that every x86-64 has; cuda: every operation but the
   // products.
   std::string reference{};
+  bool portable = false;           // cuda: as on a GPU of the oldest architecture that is served
   std::string precision = "auto";  // auto: bf16 on cuda, fp32 on cpu; else fp32 | bf16
 };
 // device: "cpu", "cuda:N" or "auto" (cuda:0 where one is usable, else cpu).

@@ -365,7 +365,8 @@ struct CudaOptions {
   bool graphs = true;  // false: launch() submits operation by operation (the same kernels, the same results)
   // The plain kernels for every operation but the products: any head sizes, slow. Not empty: why.
   std::string reference;
-  bool fp32 = false;  // activations and weights in fp32; by the reference kernels alone
+  bool fp32 = false;      // activations and weights in fp32; by the reference kernels alone
+  bool portable = false;  // the kernels of GPUs without the instructions that this one has beyond sm_80
 };
 // Throws EngineError no_cuda (with the reason) where the build or the machine has none.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options);

@@ -66,6 +66,7 @@ CudaBackend::CudaBackend(const CudaOptions& options)
             std::to_string(properties.minor) + "): this engine holds no code for it",
         "Use a GPU of compute capability 8.0 or later that the build names, or the cpu device.");
   }
+  if (options.portable) compute_capability_ = kOldestArchitecture;
   check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   check_cuda(cudaStreamCreateWithFlags(&copy_stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   check_cuda(cudaEventCreateWithFlags(&arrived_, cudaEventDisableTiming), "upload");

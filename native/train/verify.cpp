@@ -401,8 +401,8 @@ Json measure_yardstick(int threads, const fs::path& fixture, VerifyOptions optio
 
 Json verify_bf16(const std::string& device, int threads, bool accept_slow, const fs::path& fixture,
                  VerifyOptions options) {
-  const auto backend =
-      make_model_backend(device, read_config(fixture), accept_slow, {.profile = "", .precision = "bf16"});
+  const auto backend = make_model_backend(device, read_config(fixture), accept_slow,
+                                          {.profile = "", .portable = options.portable, .precision = "bf16"});
   const Json yardstick = measure_yardstick(threads, fixture, options);
   options.yardstick = &yardstick;
   Json report = verify_fixture(*backend, fixture, options);

@@ -15,6 +15,7 @@ namespace tessera {
 struct VerifyOptions {
   RecomputePolicy policy = RecomputePolicy::p1;
   bool compaction = false;
+  bool portable = false;         // cuda: the kernels of every GPU, in place of this one's
   bool rounded_weights = false;  // matrices as bf16 holds them, on a backend that keeps them in fp32
   const Json* yardstick =
       nullptr;  // report of the rounded CPU on this fixture: what bf16 itself may differ by

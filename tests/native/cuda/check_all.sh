@@ -8,7 +8,8 @@
 #   operations  each operation against the CPU backend: packed lengths 1 2 3 4 5 63 64 65 127 129 4096 and empty
 #               segments, gate extremes, logits past 2^31, 100 optimizer steps against fp64, unbiased rounding, refusals
 #   cores       delta rule and attention alone: packed = alone, perturbation, two runs, every tier
-#   model       verify on real-dims in fp32 and bf16, every policy;  odd: tiny by the reference kernels, and its refusal
+#   model       verify on real-dims in fp32 and bf16, every policy, and in bf16 by the kernels of every GPU
+#   odd         tiny by the reference kernels, and its refusal
 #   shapes      verify on models made here: other groups of heads, fp16 and fp32 sources, heads of the reference kernels
 #   identity    equal weights after the same steps: two runs, without graphs, every policy
 #   run         train: pause, checkpoint, stop, resumed = never stopped, both optimizers; NaN refused; loaded by transformers
@@ -59,6 +60,12 @@ if wants model; then
       >"$logs/verify-$policy.json" 2>"$logs/verify-$policy.log"
     row "verify real-dims, $policy" $? "$(field "'fp32: logits %.1e worst gradient %.1e; bf16: logits %.1e median %.1e worst %.1e (rounding alone %.1e %.1e %.1e) %s' % (v['logits']['relativeError'], v['gradients']['worst']['relativeError'], v['bf16']['logits']['relativeError'], v['bf16']['gradients']['median'], v['bf16']['gradients']['worst']['relativeError'], v['bf16']['yardstick']['logits']['relativeError'], v['bf16']['yardstick']['gradients']['median'], v['bf16']['yardstick']['gradients']['worst']['relativeError'], v['failures'])" <"$logs/verify-$policy.json")"
   done
+fi
+
+if wants model; then
+  "$engine" verify --fixture "$golden/real-dims" --device "$device" --precision bf16 --kernels portable \
+    >"$logs/verify-portable.json" 2>"$logs/verify-portable.log"
+  row "verify real-dims, portable kernels" $? "$(field "'bf16: logits %.1e median %.1e worst %.1e %s' % (v['logits']['relativeError'], v['gradients']['median'], v['gradients']['worst']['relativeError'], v['failures'])" <"$logs/verify-portable.json")"
 fi
 
 if wants odd; then
