@@ -174,6 +174,41 @@ TEST(Executor, LearnsAlikeFromGradientsInBf16) {
   EXPECT_LT(apart, 0.05 * (first - last));  // 0.066, in the steepest part
 }
 
+// Its graphs are what the CPU recorded; what it launches is counted.
+class WithGraphs : public ProfiledBackend {
+ public:
+  using ProfiledBackend::ProfiledBackend;
+  bool fixed_shapes() const override { return true; }
+  void launch(int graph) override {
+    ++launches;
+    inner_.launch(graph);
+  }
+  i64 launches = 0;
+};
+
+TEST(Executor, AStepIsOneLaunchAMicroBatch) {
+  const Packed packed({40, 9, 20});
+  SmallRun eager({.batch = {128, 4}, .accumulates = true});
+  WithGraphs backend(*eager.backend);
+  Executor graphs(backend, eager.config, eager.layout, eager.executor->options());
+  graphs.allocate();
+  for (const TensorEntry& t : eager.layout.tensors)
+    graphs.parameters().write(t, Field::weight, eager.executor->parameters().read(t, Field::weight).data());
+  for (i32 step = 1; step <= 8; ++step) {
+    const bool two = step > 4;  // micro-batches; the first step of either kind is eager
+    const auto take = [&](Executor& e) {
+      if (two) e.run_micro_batch(packed.sequences(0, 1), true);
+      return e.result(e.run_last_micro_batch(two ? packed.sequences(1, 2) : packed.sequences(), !two,
+                                             SmallRun::scalars(packed.targets(), step)));
+    };
+    const i64 before = backend.launches;
+    const StepResult got = take(graphs), want = take(*eager.executor);
+    EXPECT_EQ(backend.launches - before, step == 1 || step == 5 ? 0 : two ? 2 : 1) << "step " << step;
+    EXPECT_NEAR(got.loss_sum, want.loss_sum, 1e-4 * want.loss_sum) << "step " << step;
+    EXPECT_NEAR(got.grad_norm, want.grad_norm, 1e-4 * want.grad_norm) << "step " << step;
+  }
+}
+
 TEST(Executor, EvaluationLeavesParametersAndAgreesWithTraining) {
   const Packed packed({40, 9, 100});
   SmallRun run;
