@@ -169,9 +169,9 @@ Nvml::Nvml() : api_(std::make_unique<Api>()) {
 }
 
 Json Nvml::read_device(int cuda_number) const {
-  const auto found = std::find(cuda_numbers_.begin(), cuda_numbers_.end(), cuda_number);
-  return found == cuda_numbers_.end() ? Json::object()
-                                      : read(static_cast<int>(found - cuda_numbers_.begin()));
+  for (int n = 0; cuda_number >= 0 && n < count_; ++n)
+    if (cuda_numbers_[static_cast<size_t>(n)] == cuda_number) return read(n);
+  return Json::object();
 }
 
 Nvml::~Nvml() {

@@ -152,5 +152,15 @@ TEST(Decoder, DrawsTheSameTokensFromTheSameSeed) {
   EXPECT_EQ(draw(1, 0), draw(2, 0));
 }
 
+TEST(Files, AFolderIsMadeOrThePathIsNamed) {
+  const TempFolder folder;
+  make_folder(folder.path() / "a" / "b");
+  make_folder(folder.path() / "a" / "b");
+  EXPECT_TRUE(fs::is_directory(folder.path() / "a" / "b"));
+  write_file(folder.path() / "file", "");
+  expect_error("io_error", "file", [&] { make_folder(folder.path() / "file"); });
+  expect_error("io_error", "within", [&] { make_folder(folder.path() / "file" / "within"); });
+}
+
 }  // namespace
 }  // namespace tessera
