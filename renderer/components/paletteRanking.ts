@@ -4,6 +4,8 @@ export interface PaletteEntry {
   /** What kind of thing it is: `Go`, `Run`, `Dataset`, `Theme`. */
   group: string;
   keys?: string;
+  /** How it is: a run's state. */
+  note?: string;
   run: () => void;
 }
 

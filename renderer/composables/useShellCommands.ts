@@ -3,6 +3,7 @@ import { useRouter } from 'vue-router';
 import type { MenuCommand } from '../../main/contract/host.ts';
 import { client } from '../client.ts';
 import { viewsByNumber } from '../components/shortcuts.ts';
+import { statusLooks } from '../components/statusLooks.ts';
 import { useDatasetsStore } from '../stores/datasetsStore.ts';
 import { useIncomingStore } from '../stores/incomingStore.ts';
 import { usePaletteStore } from '../stores/paletteStore.ts';
@@ -88,7 +89,7 @@ export function useShellCommands(): void {
           id: `run-${id}`,
           title: name,
           group: 'Run',
-          keys: status,
+          note: statusLooks[status].word,
           run: () => void router.push({ name: 'run', params: { id } }),
         })),
       );

@@ -181,5 +181,6 @@ export function useRun(id: Ref<string>, axis: Ref<RunAxis>) {
     command,
     writeNote,
     refresh,
+    load,
   };
 }
