@@ -17,7 +17,7 @@ struct BenchArguments {
   int threads = 0;
   i64 profile_steps = 5;
   bool eager = false, accept_slow = false;
-  std::string precision = "auto";
+  std::string precision = "auto", sharding = "optimizer";
   RankArguments ranks;
 };
 
@@ -57,7 +57,7 @@ void add_bench(CLI::App& app, int* status) {
   BenchOptions& b = args->bench;
   CLI::App* command =
       app.add_subcommand("bench", "Time whole training steps with random weights in a published shape");
-  command->add_option("--shape", b.shape, "0.8b, 2b, 4b, 9b, 27b-8l or tiny")->required();
+  command->add_option("--shape", b.shape, "0.8b, 2b, 4b, 9b, 27b, 27b-8l or tiny")->required();
   command->add_option("--device", args->device, "cpu, cuda:N, or several: cuda:0,1, cpu:0,1")
       ->capture_default_str();
   command->add_option("--steps", b.steps, "Steps measured")->check(above_zero())->capture_default_str();
@@ -76,6 +76,9 @@ void add_bench(CLI::App& app, int* status) {
       ->capture_default_str();
   command->add_option("--gradients", args->gradients, "auto, fp32 or bf16")
       ->check(CLI::IsMember({"auto", "fp32", "bf16"}))
+      ->capture_default_str();
+  command->add_option("--sharding", args->sharding, "Of several ranks: optimizer, gradients or weights")
+      ->check(CLI::IsMember({"optimizer", "gradients", "weights"}))
       ->capture_default_str();
   command->add_option("--clip", b.clip, "Global norm; 0: none")->capture_default_str();
   command->add_option("--compaction", args->compaction, "Head over supervised rows only")
@@ -107,6 +110,7 @@ void add_bench(CLI::App& app, int* status) {
     BenchOptions& bench = args->bench;
     bench.optimizer = args->optimizer == "bf16sr" ? OptimizerMode::bf16sr : OptimizerMode::master32;
     bench.gradients = *parse_gradients(args->gradients);
+    bench.sharding = **parse_sharding(args->sharding);
     bench.compaction = args->compaction == "on";
     const RankPlace place = settle_ranks(args->device, args->ranks);
     bench.rank = place.rank;

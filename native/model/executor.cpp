@@ -11,15 +11,18 @@
 namespace tessera {
 namespace {
 
-// With one micro-batch a step nothing is added up over time, so gradients may be bf16.
+// With one micro-batch a step nothing is added up over time, so gradients may be bf16. Ranks sum in fp32, so
+// there it may be only what each keeps of the sum.
 DType gradient_type_of(const Backend& backend, const ExecutorOptions& options) {
-  const bool can = !options.accumulates && backend.weight_dtype() == DType::bf16;
+  const bool sums = options.rank.world > 1 && options.sharding == Sharding::optimizer;
+  const bool can = !options.accumulates && !sums && backend.weight_dtype() == DType::bf16;
   if (options.gradients == DType::bf16 && !can)
     throw EngineError("unsupported_mode",
-                      options.accumulates
-                          ? "bf16 gradients cannot be added up over micro-batches"
-                          : "bf16 gradients need bf16 weights, which " + backend.name() + " does not have",
+                      options.accumulates ? "bf16 gradients cannot be added up over micro-batches"
+                      : sums ? "bf16 gradients cannot be added up over ranks that each hold all of them"
+                             : "bf16 gradients need bf16 weights, which " + backend.name() + " does not have",
                       options.accumulates ? "Use gradients auto or fp32, or gradAccumulation 1."
+                      : sums              ? "Use gradients auto or fp32, or sharding gradients or weights."
                                           : "Use gradients auto or fp32.");
   if (options.gradients) return *options.gradients;
   return can && options.optimizer.mode == OptimizerMode::bf16sr ? DType::bf16 : DType::f32;
@@ -43,9 +46,14 @@ Executor::Executor(Backend& backend, const ModelConfig& config, const Layout& la
       options_(options),
       gradient_type_(gradient_type_of(backend, options)),
       rules_{backend.fixed_shapes(), options.compaction, config.vocab},
-      parameters_(backend, layout, options.optimizer, gradient_type_, &arena_, options.rank),
+      parameters_(backend, layout, options.optimizer, gradient_type_, &arena_, options.rank,
+                  options.sharding),
       memory_(config, options.batch, backend.act_dtype(), {options.policy, options.keep_all},
               options.head_rows, options.compaction, &arena_) {
+  if (options_.rank.world > 1 && options_.sharding == Sharding::weights)
+    weight_slots_.emplace(layout, backend.weight_dtype(), MemoryPart::weights, &arena_);
+  if (options_.rank.world > 1 && options_.sharding != Sharding::optimizer)
+    gradient_slots_.emplace(layout, DType::f32, MemoryPart::gradients, &arena_);
   if (options_.max_sequence == 0) options_.max_sequence = options_.batch.tokens;
   const auto table = static_cast<size_t>(options_.max_sequence * config.attn.rotary_dim) * sizeof(float);
   batch_item_ = arena_.add(MemoryPart::activations, options_.batch.bytes());
@@ -92,6 +100,8 @@ void Executor::allocate() {
   }
   arena_.bind(base_);
   parameters_.bind(arena_);
+  if (weight_slots_) weight_slots_->bind(arena_);
+  if (gradient_slots_) gradient_slots_->bind(arena_);
   head_ = memory_.head(arena_);
   result_ = static_cast<StepResult*>(arena_.at(result_item_));
   backend_.zero(result_, sizeof(StepResult));
@@ -144,22 +154,26 @@ void Executor::launch(Work work, const std::function<void()>& enqueue) {
   if (!backend_.fixed_shapes()) return enqueue();
   const auto [graph, first_time] = graphs_.try_emplace({work, work == Work::measure ? BatchShape{} : shape_});
   // The first run is eager: libraries choose their algorithms and load their kernels then.
-  cold_launches_ += first_time || !graph->second;
-  if (first_time) return enqueue();
+  cold_launches_ += first_time || (!graph->second && !meets_each_micro_batch());
+  // What ranks exchange becomes no graph (CudaBackend::capture), and slots are not rehearsed.
+  if (first_time || meets_each_micro_batch()) return enqueue();
   if (!graph->second) graph->second = backend_.capture(enqueue);
   backend_.launch(*graph->second);
   kernels_launched_ += backend_.kernels(*graph->second);
 }
 
-void Executor::forward_and_backward(const Batch& b, bool first, bool sums) {
+void Executor::forward_and_backward(const Batch& b, bool first, bool last) {
+  const bool split = meets_each_micro_batch(), sums = options_.rank.world > 1 && (last || split);
+  first_round_ = first;
   backend_.scope("forward", -1);
   if (first) {
     backend_.zero(result_, kResultOfStep);
     parameters_.zero_small_gradients();
   }
   forward(b);
-  head(b, true, !first, sums);
-  backward(b, first, sums);
+  head(b, true, !first && !split, sums);
+  backward(b, first || split, sums);
+  if (sums && last) sum_small_gradients();
 }
 
 void Executor::run_micro_batch(std::span<const Sequence> sequences, bool first) {
@@ -173,20 +187,33 @@ int Executor::run_last_micro_batch(std::span<const Sequence> sequences, bool fir
   const Batch b = upload(sequences);
   upload_scalars(scalars);
   launch(first ? Work::only_micro_batch : Work::last_micro_batch, [this, b, first] {
-    forward_and_backward(b, first, options_.rank.world > 1);
+    forward_and_backward(b, first, true);
     update();
   });
   return download_result();
 }
 
-int Executor::run_without_micro_batch(const StepScalars& scalars) {
-  upload_scalars(scalars);
-  backend_.zero(result_, kResultOfStep);
-  parameters_.zero_gradients();
+void Executor::run_without_micro_batch(bool first) {
+  first_round_ = first;
+  if (first) {
+    backend_.zero(result_, kResultOfStep);
+    parameters_.zero_gradients();
+  }
+  backend_.scope("forward", -1);
+  walk_forward([] {}, [](i64) {});
   backend_.scope("backward", -1);
-  if (!config_.tied) sum_unit(layout_.units.size() - 1);
-  for (i64 l = config_.num_layers() - 1; l >= 0; --l) sum_unit(static_cast<size_t>(l) + 1);
-  sum_unit(0);
+  if (!config_.tied) {
+    zero_gradients_of(head_unit());
+    sum_unit(head_unit());
+  }
+  walk_backward(
+      true, [this](i64 l) { zero_gradients_of(static_cast<size_t>(l) + 1); },
+      [this] { zero_gradients_of(0); });
+}
+
+int Executor::run_without_last_micro_batch(bool first, const StepScalars& scalars) {
+  upload_scalars(scalars);
+  run_without_micro_batch(first);
   sum_small_gradients();
   update();
   return download_result();
@@ -200,6 +227,12 @@ int Executor::evaluate(std::span<const Sequence> sequences) {
     head(b, false, false);
   });
   return download_result();
+}
+
+void Executor::evaluate_nothing() {
+  if (!weight_slots_) return;
+  backend_.scope("forward", -1);
+  walk_forward([] {}, [](i64) {});
 }
 
 int Executor::measure(const StepScalars& scalars) {
@@ -283,7 +316,7 @@ std::string Executor::find_non_finite() const {
   // Backward runs from the last layer to the first: the highest layer with a bad gradient is where it began.
   for (i64 l = config_.num_layers() - 1; l >= -1; --l)
     for (const TensorEntry& t : layout_.tensors)
-      if (t.layer == l && bad(parameters_.read(t, Field::gradient))) return "the gradient of " + t.name;
+      if (t.layer == l && bad(parameters_.read_own(t, Field::gradient))) return "the gradient of " + t.name;
   return "";
 }
 

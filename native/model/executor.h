@@ -18,6 +18,7 @@
 #include "model/batch.h"
 #include "model/layer_memory.h"
 #include "model/parameters.h"
+#include "model/unit_slots.h"
 
 namespace tessera {
 
@@ -29,13 +30,14 @@ struct ExecutorOptions {
   i64 max_sequence = 0;      // longest sequence: rows of the rotary table; 0: batch.tokens
   i64 head_rows = 2048;      // Tc: logits are computed for this many rows at a time
   bool compaction = true;    // the head skips unsupervised rows
-  bool accumulates = false;  // more than one micro-batch a step: gradients stay fp32
+  bool accumulates = false;  // more than one micro-batch a step on a rank: gradients stay fp32
   // Of the matrices. Absent: bf16 where nothing is added up over micro-batches and bf16sr rounds the weights
   // anyway.
   std::optional<DType> gradients{};
   // More than one process: then gradients are summed over them, and each updates its own share. Without
   // `collectives` such an executor can only be planned.
   RankOf rank{};
+  Sharding sharding = Sharding::optimizer;
   Collectives* collectives = nullptr;
 };
 
@@ -59,15 +61,20 @@ class Executor {
   // later ones add to them.
   void run_micro_batch(std::span<const Sequence> sequences, bool first);
   // The step's last micro-batch, then norm and update: one launch on a backend with graphs. With ranks the
-  // gradients are summed over them, each unit's while the units below are still being computed. Returns a
-  // ticket for result().
+  // gradients are summed over them, each unit's while the units below are still being computed; where
+  // gradients are split, that is done in every micro-batch. Returns a ticket for result().
   int run_last_micro_batch(std::span<const Sequence> sequences, bool first, const StepScalars& scalars);
-  // The part of a rank that has no micro-batch in a step where others have.
-  int run_without_micro_batch(const StepScalars& scalars);
+  // The part of a rank that has no micro-batch where others have one: in the whole step, or, where they meet
+  // in each, in this round of it.
+  void run_without_micro_batch(bool first);
+  int run_without_last_micro_batch(bool first, const StepScalars& scalars);
+  bool meets_each_micro_batch() const { return gradient_slots_.has_value(); }
   // Norm only: the gradients stay as they are and no parameter changes.
   int measure(const StepScalars& scalars);
   // Forward and loss only; the ticket's result holds loss_sum.
   int evaluate(std::span<const Sequence> sequences);
+  // The part of a rank that has nothing to evaluate where others have, when weights are split.
+  void evaluate_nothing();
   // Waits for the device to have passed the ticket's point. A ticket is good for kResultSlots further ones.
   StepResult result(int ticket);
   static constexpr int kResultSlots = 4;
@@ -99,7 +106,7 @@ class Executor {
   int download_result();
   void fill_rope_table();
 
-  void forward_and_backward(const Batch& b, bool first, bool sums);
+  void forward_and_backward(const Batch& b, bool first, bool last);
   void norm();
   void update();
   void forward(const Batch& b);
@@ -112,6 +119,15 @@ class Executor {
   void gate_up(i64 l, const LayerBuffers& s, i64 T);
   void head(const Batch& b, bool train, bool accumulate, bool sums = false);
   void backward(const Batch& b, bool first, bool sums);
+  // The order of a pass, with what ranks exchange on the way: the same for one that computes and one that has
+  // nothing to.
+  void walk_forward(const std::function<void()>& embed, const std::function<void(i64 l)>& layer);
+  void walk_backward(bool sums, const std::function<void(i64 l)>& layer, const std::function<void()>& embed);
+  size_t head_unit() const { return config_.tied ? 0 : layout_.units.size() - 1; }
+  void fetch_unit(size_t unit);
+  void need_unit(size_t unit);
+  void claim_gradients(size_t unit);
+  void zero_gradients_of(size_t unit);
   void sum_unit(size_t unit);
   void sum_small_gradients();
   void share_norm();
@@ -126,7 +142,13 @@ class Executor {
     return config_.layers[static_cast<size_t>(l)] == LayerKind::linear_attention;
   }
   const LayerOffsets& at(i64 l) const { return layout_.layers[static_cast<size_t>(l)]; }
-  Wgt* w(i64 offset) const { return parameters_.big(Field::weight, offset); }
+  Wgt* w(i64 offset) const {
+    return weight_slots_ ? weight_slots_->at(offset) : parameters_.big(Field::weight, offset);
+  }
+  void* dw(i64 offset) const {
+    return gradient_slots_ ? gradient_slots_->at(offset) : parameters_.big(Field::gradient, offset);
+  }
+  DType dw_type() const { return gradient_slots_ ? gradient_slots_->type() : gradient_type_; }
   const float* p(i64 offset) const { return parameters_.small(Field::weight, offset); }
   float* dp(i64 offset) const { return parameters_.small(Field::gradient, offset); }
 
@@ -138,6 +160,9 @@ class Executor {
   BatchRules rules_;
   Arena arena_;
   Parameters parameters_;
+  // Whole units where weights or gradients are split.
+  std::optional<UnitSlots> weight_slots_, gradient_slots_;
+  bool first_round_ = true;  // of the step: a unit's sum is kept, later ones are added
   LayerMemory memory_;
   int batch_item_, scalars_item_, result_item_, rope_item_, workspace_item_;
   std::array<int, 2> staging_items_{-1, -1};  // where the next micro-batches arrive while one is computed

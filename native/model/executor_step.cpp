@@ -11,8 +11,8 @@ namespace tessera {
 
 void Executor::forward(const Batch& b) {
   backend_.scope("forward", -1);
-  backend_.embedding_fwd(memory_.x(arena_, 0), w(layout_.embed), b, config_.hidden);
-  for (i64 l = 0; l < config_.num_layers(); ++l) forward_layer(l, b);
+  walk_forward([&] { backend_.embedding_fwd(memory_.x(arena_, 0), w(layout_.embed), b, config_.hidden); },
+               [&](i64 l) { forward_layer(l, b); });
 }
 
 void Executor::forward_layer(i64 l, const Batch& b) {
@@ -77,6 +77,8 @@ void Executor::head(const Batch& b, bool train, bool accumulate, bool sums) {
   const size_t e = dtype_bytes(backend_.act_dtype());
   backend_.scope("forward", -1);
   backend_.rmsnorm_fwd(head_.xf, x, p(layout_.final_norm), b.T, H, config_.norm_eps);  // [1]
+  need_unit(head_unit());
+  if (train) claim_gradients(head_unit());
   const bool compacted = b.loss_row != nullptr;
   if (compacted) backend_.gather_rows(head_.compact, head_.xf, b.loss_row, rows, H);  // [2]
   const char* in = static_cast<const char*>(compacted ? head_.compact : head_.xf);
@@ -94,7 +96,7 @@ void Executor::head(const Batch& b, bool train, bool accumulate, bool sums) {
   }
   backend_.loss_sum(result_, head_.nll, rows);
   if (!train) return;
-  if (sums && !config_.tied) sum_unit(layout_.units.size() - 1);
+  if (sums && !config_.tied) sum_unit(head_unit());
   if (compacted) backend_.scatter_rows(head_.dxf, head_.d_compact, b.loss_row, rows, b.T, H);  // [7]
   backend_.rmsnorm_bwd(memory_.d(arena_), dp(layout_.final_norm), head_.dxf, x, p(layout_.final_norm),
                        nullptr, b.T, H,
@@ -105,24 +107,21 @@ void Executor::head(const Batch& b, bool train, bool accumulate, bool sums) {
 
 void Executor::weight_gradient(i64 offset, const Act* dy, const Act* x, i64 T, i64 N, i64 K,
                                bool accumulate) {
-  backend_.linear_bwd_weight(parameters_.big(Field::gradient, offset), gradient_type_, dy, x, T, N, K,
-                             accumulate);
+  backend_.linear_bwd_weight(dw(offset), dw_type(), dy, x, T, N, K, accumulate);
 }
 
 void Executor::backward(const Batch& b, bool first, bool sums) {
-  for (i64 l = config_.num_layers() - 1; l >= 0; --l) {
-    backward_layer(l, b, !first);
-    if (sums) sum_unit(static_cast<size_t>(l) + 1);
-  }
-  backend_.scope("backward", -1);
-  void* d_table = parameters_.big(Field::gradient, layout_.embed);
-  // A tied table already holds the head's gradient of this micro-batch.
-  if (first && !config_.tied)
-    backend_.zero(d_table, static_cast<size_t>(config_.vocab * config_.hidden) * dtype_bytes(gradient_type_));
-  backend_.embedding_bwd(d_table, gradient_type_, memory_.d(arena_), b, config_.hidden);
-  if (!sums) return;
-  sum_unit(0);
-  sum_small_gradients();
+  walk_backward(
+      sums, [&](i64 l) { backward_layer(l, b, !first); },
+      [&] {
+        backend_.scope("backward", -1);
+        void* d_table = dw(layout_.embed);
+        // A tied table already holds the head's gradient of this micro-batch.
+        if (first && !config_.tied)
+          backend_.zero(d_table,
+                        static_cast<size_t>(config_.vocab * config_.hidden) * dtype_bytes(dw_type()));
+        backend_.embedding_bwd(d_table, dw_type(), memory_.d(arena_), b, config_.hidden);
+      });
 }
 
 // ---- optimizer
@@ -140,43 +139,6 @@ void Executor::update() {
   norm();
   backend_.adamw(segments_, {o.beta1, o.beta2, o.eps, o.mode}, scalars_, result_);
   if (options_.rank.world > 1) gather_weights();
-}
-
-// ---- ranks: every rank submits these in the same order
-
-void Executor::sum_unit(size_t unit) {
-  const Shares& shares = parameters_.shares()[unit];
-  auto* gradients = static_cast<float*>(parameters_.big(Field::gradient, 0));
-  backend_.beside("reduce_scatter", 4.0 * static_cast<double>(layout_.units[unit].count),
-                  [&](void* stream) { options_.collectives->reduce_scatter(gradients, shares, stream); });
-}
-
-void Executor::sum_small_gradients() {
-  backend_.beside("all_reduce", 4.0 * static_cast<double>(layout_.small_count), [&](void* stream) {
-    options_.collectives->all_reduce(dp(0), layout_.small_count, stream);
-  });
-  backend_.meet();
-}
-
-// A NaN anywhere is one in everybody's sum: all of them refuse the step, before anything has changed.
-void Executor::share_norm() {
-  backend_.grad_squares(result_, norm_segments_);
-  backend_.beside("all_reduce", 2 * sizeof(double), [&](void* stream) {
-    static_assert(offsetof(StepResult, squares) == offsetof(StepResult, loss_sum) + sizeof(double));
-    options_.collectives->all_reduce(&result_->loss_sum, 2, stream);
-  });
-  backend_.meet();
-  backend_.finish_norm(result_, scalars_);
-}
-
-void Executor::gather_weights() {
-  for (const Shares& unit : parameters_.shares())
-    backend_.beside(
-        "all_gather",
-        static_cast<double>(dtype_bytes(backend_.weight_dtype())) *
-            static_cast<double>(unit.begin.back() - unit.begin.front()),
-        [&](void* stream) { options_.collectives->all_gather(w(0), backend_.weight_dtype(), unit, stream); });
-  backend_.meet();
 }
 
 void Executor::backward_layer(i64 l, const Batch& b, bool accumulate) {

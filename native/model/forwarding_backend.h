@@ -48,10 +48,14 @@ class ForwardingBackend : public Backend {
   i64 kernels(int graph) const override { return inner_.kernels(graph); }
   size_t context_bytes() const override { return inner_.context_bytes(); }
   size_t memory_used() const override { return inner_.memory_used(); }
-  void beside(const char* op, double bytes, const std::function<void(void*)>& work) override {
-    inner_.beside(op, bytes, work);
+  i64 beside(const char* op, double bytes, const std::function<void(void*)>& work) override {
+    return inner_.beside(op, bytes, work);
   }
   void meet() override { inner_.meet(); }
+  void meet(i64 ticket) override { inner_.meet(ticket); }
+  void keep_sum(void* to, DType type, const float* sum, i64 n, bool accumulate, void* stream) override {
+    inner_.keep_sum(to, type, sum, n, accumulate, stream);
+  }
 
  protected:
   explicit ForwardingBackend(Backend& inner) : inner_(inner) {}

@@ -12,13 +12,25 @@ constexpr i64 kPiece = i64{1} << 24;  // elements converted at a time
 size_t index(Field f) { return static_cast<size_t>(f); }
 size_t index(Bucket b) { return static_cast<size_t>(b); }
 
+constexpr const char* kShardings[] = {"optimizer", "gradients", "weights"};
+
 }  // namespace
 
+const char* sharding_name(Sharding sharding) { return kShardings[static_cast<size_t>(sharding)]; }
+
+std::optional<std::optional<Sharding>> parse_sharding(const std::string& name) {
+  if (name == "auto") return std::optional<Sharding>();
+  for (const Sharding s : {Sharding::optimizer, Sharding::gradients, Sharding::weights})
+    if (name == sharding_name(s)) return s;
+  return std::nullopt;
+}
+
 Parameters::Parameters(Backend& backend, const Layout& layout, const OptimizerOptions& options,
-                       DType gradients, Arena* arena, RankOf rank)
+                       DType gradients, Arena* arena, RankOf rank, Sharding sharding)
     : backend_(backend),
       layout_(layout),
       rank_(rank),
+      sharding_(sharding),
       weight_type_(backend.weight_dtype()),
       gradient_type_(gradients) {
   i64 own = 0;
@@ -36,8 +48,7 @@ Parameters::Parameters(Backend& backend, const Layout& layout, const OptimizerOp
                               : f == Field::gradient ? MemoryPart::gradients
                                                      : MemoryPart::optimizer;
       const bool absent = f == Field::master && (b == Bucket::small || !has_master_);
-      const i64 count = is_split(f, b) ? own_count() : layout.count(b);
-      const auto bytes = static_cast<size_t>(count) * dtype_bytes(type(f, b));
+      const auto bytes = static_cast<size_t>(held(f, b)) * dtype_bytes(type(f, b));
       item_[index(f)][index(b)] = absent ? -1 : arena->add(part, bytes);
     }
 }
@@ -48,8 +59,7 @@ void Parameters::bind(const Arena& arena) {
       const int item = item_[index(f)][index(b)];
       if (item < 0) continue;
       base_[index(f)][index(b)] = arena.at(item);
-      const i64 count = is_split(f, b) ? own_count() : layout_.count(b);
-      backend_.zero(arena.at(item), static_cast<size_t>(count) * dtype_bytes(type(f, b)));
+      backend_.zero(arena.at(item), static_cast<size_t>(held(f, b)) * dtype_bytes(type(f, b)));
     }
 }
 
@@ -90,6 +100,34 @@ char* Parameters::own_address(Field field, i64 offset) const {
          static_cast<size_t>(at) * dtype_bytes(type(field, Bucket::big));
 }
 
+void* Parameters::own(Field field, size_t unit) const {
+  const i64 begin = shares_[unit].begin[static_cast<size_t>(rank_.rank)];
+  return is_split(field, Bucket::big) ? own_address(field, begin) : big(field, begin);
+}
+
+std::vector<Parameters::Run> Parameters::runs(Field field) const {
+  if (!is_split(field, Bucket::big)) return {{0, layout_.big_count, big(field, 0)}};
+  std::vector<Run> list;
+  for (size_t u = 0; u < shares_.size(); ++u)
+    list.push_back(
+        {shares_[u].begin[static_cast<size_t>(rank_.rank)], shares_[u].count(rank_.rank), own(field, u)});
+  return list;
+}
+
+std::vector<float> Parameters::read_own(const TensorEntry& t, Field field) const {
+  if (!is_split(field, t.bucket)) return read(t, field);
+  std::vector<float> values;
+  each_piece(t.offset, t.count, [&](int r, i64 begin, i64 count) {
+    if (r != rank_.rank) return;
+    const DType from = type(field, t.bucket);
+    std::vector<char> raw(static_cast<size_t>(count) * dtype_bytes(from));
+    read_own(field, begin, count, raw.data());
+    values.resize(static_cast<size_t>(count));
+    to_f32(values.data(), raw.data(), from, count);
+  });
+  return values;
+}
+
 void Parameters::read_own(Field field, i64 begin, i64 count, void* raw) const {
   backend_.copy_out(raw, own_address(field, begin),
                     static_cast<size_t>(count) * dtype_bytes(type(field, Bucket::big)));
@@ -97,6 +135,7 @@ void Parameters::read_own(Field field, i64 begin, i64 count, void* raw) const {
 
 void Parameters::write(const TensorEntry& t, Field field, const float* values) const {
   const DType to = type(field, t.bucket);
+  if (field == Field::weight && t.bucket == Bucket::big && has_master_) write(t, Field::master, values);
   if (is_split(field, t.bucket)) {
     each_piece(t.offset, t.count, [&](int r, i64 begin, i64 count) {
       if (r != rank_.rank) return;
@@ -115,7 +154,6 @@ void Parameters::write(const TensorEntry& t, Field field, const float* values) c
     from_f32(converted.data(), to, values + i, n);
     backend_.copy_in(base + at * dtype_bytes(to), converted.data(), converted.size());
   }
-  if (field == Field::weight && t.bucket == Bucket::big && has_master_) write(t, Field::master, values);
 }
 
 void Parameters::read_piece(const TensorEntry& t, Field field, i64 begin, i64 count,
@@ -156,7 +194,7 @@ void Parameters::read_exact(const TensorEntry& t, const std::function<void(const
 
 void Parameters::zero_gradients() const {
   backend_.zero(address(Field::gradient, Bucket::big),
-                static_cast<size_t>(layout_.big_count) * dtype_bytes(gradient_type_));
+                static_cast<size_t>(held(Field::gradient, Bucket::big)) * dtype_bytes(gradient_type_));
   zero_small_gradients();
 }
 
@@ -167,21 +205,18 @@ void Parameters::zero_small_gradients() const {
 
 std::vector<AdamSegment> Parameters::segments(const OptimizerOptions& options) const {
   std::vector<AdamSegment> list;
-  for (const Shares& unit : shares_) {
-    const i64 begin = unit.begin[static_cast<size_t>(rank_.rank)];
-    const auto own = [&](Field f) { return own_address(f, begin); };
-    list.push_back({.param = big(Field::weight, begin),
-                    .master = has_master_ ? reinterpret_cast<float*>(own(Field::master)) : nullptr,
-                    .grad = big(Field::gradient, begin),
-                    .m = own(Field::m),
-                    .v = own(Field::v),
-                    .count = unit.count(rank_.rank),
+  for (size_t u = 0; u < shares_.size(); ++u)
+    list.push_back({.param = own(Field::weight, u),
+                    .master = has_master_ ? static_cast<float*>(own(Field::master, u)) : nullptr,
+                    .grad = own(Field::gradient, u),
+                    .m = own(Field::m, u),
+                    .v = own(Field::v, u),
+                    .count = shares_[u].count(rank_.rank),
                     .param_dtype = weight_type_,
                     .grad_dtype = gradient_type_,
                     .state_dtype = state_type_,
                     .weight_decay = options.weight_decay,
-                    .rng_offset = begin});
-  }
+                    .rng_offset = shares_[u].begin[static_cast<size_t>(rank_.rank)]});
   for (const Bucket b : {Bucket::big, Bucket::small}) {
     if (b == Bucket::big && rank_.world > 1) continue;
     list.push_back({.param = address(Field::weight, b),

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "model/arena.h"
@@ -21,19 +23,25 @@ struct OptimizerOptions {
 // What a run keeps of each parameter.
 enum class Field : u8 { weight, master, gradient, m, v };
 
-// Which process of a run this is. Every rank holds all weights and all gradients of its own micro-batches;
-// masters and optimizer state of the big bucket are split: of each unit a rank keeps one contiguous run, and
-// updates it.
+// Which process of a run this is. Of each unit of the big bucket a rank owns one contiguous run, and updates
+// it.
 struct RankOf {
   int rank = 0, world = 1;
 };
+
+// What a rank keeps of its own run alone, each with all before it: masters and optimizer state (ZeRO-1), the
+// sum of the gradients (ZeRO-2), the weights (ZeRO-3). The small bucket is everybody's.
+enum class Sharding : u8 { optimizer, gradients, weights };
+const char* sharding_name(Sharding sharding);
+// "auto" (nothing) or a name; another has no value.
+std::optional<std::optional<Sharding>> parse_sharding(const std::string& name);
 
 class Parameters {
  public:
   // gradients: the type of the big bucket's gradients (fp32, or bf16 with bf16sr and a single micro-batch a
   // step).
   Parameters(Backend& backend, const Layout& layout, const OptimizerOptions& options, DType gradients,
-             Arena* arena, RankOf rank = {});
+             Arena* arena, RankOf rank = {}, Sharding sharding = Sharding::optimizer);
   void bind(const Arena& arena);  // takes the addresses; zeroes gradients and state
 
   const Layout& layout() const { return layout_; }
@@ -56,7 +64,16 @@ class Parameters {
   void set_fetch(Fetch fetch) { fetch_ = std::move(fetch); }
   // What a fetch of another rank asks this one for.
   void read_own(Field field, i64 begin, i64 count, void* raw) const;
+  // What this rank has of a tensor, as fp32.
+  std::vector<float> read_own(const TensorEntry& tensor, Field field) const;
   const std::vector<Shares>& shares() const { return shares_; }  // of the units, in their order
+  void* own(Field field, size_t unit) const;                     // this rank's run of it
+  // What this rank holds of the big bucket, in its order.
+  struct Run {
+    i64 begin, count;
+    void* at;
+  };
+  std::vector<Run> runs(Field field) const;
 
   void zero_gradients() const;  // all of them
   void zero_small_gradients() const;
@@ -75,7 +92,12 @@ class Parameters {
   void each_piece(i64 begin, i64 count,
                   const std::function<void(int rank, i64 begin, i64 count)>& piece) const;
   bool is_split(Field field, Bucket bucket) const {
-    return rank_.world > 1 && bucket == Bucket::big && field != Field::weight && field != Field::gradient;
+    if (rank_.world == 1 || bucket == Bucket::small) return false;
+    if (field == Field::weight) return sharding_ == Sharding::weights;
+    return field != Field::gradient || sharding_ != Sharding::optimizer;
+  }
+  i64 held(Field field, Bucket bucket) const {  // elements
+    return is_split(field, bucket) ? own_count() : layout_.count(bucket);
   }
   i64 own_count() const {
     return own_.empty() ? layout_.big_count : own_.back() + shares_.back().count(rank_.rank);
@@ -85,6 +107,7 @@ class Parameters {
   Backend& backend_;
   const Layout& layout_;
   RankOf rank_;
+  Sharding sharding_;
   std::vector<Shares> shares_;
   std::vector<i64> own_;  // where this rank's run of each unit begins in a split field
   Fetch fetch_;

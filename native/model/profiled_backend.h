@@ -205,13 +205,15 @@ class ProfiledBackend : public ForwardingBackend {
   void finish_norm(StepResult* result, const StepScalars* scalars) override {
     TESSERA_FORWARD(finish_norm, (OpCost{}), result, scalars);
   }
-  void beside(const char* op, double bytes, const std::function<void(void*)>& work) override {
+  i64 beside(const char* op, double bytes, const std::function<void(void*)>& work) override {
+    i64 ticket = 0;
     timed(
         op,
         [&] {
           return OpCost{0, bytes};
         },
-        [&] { inner_.beside(op, bytes, work); });
+        [&] { ticket = inner_.beside(op, bytes, work); });
+    return ticket;
   }
   void adamw(const std::vector<AdamSegment>& segments, const AdamConfig& config, const StepScalars* scalars,
              const StepResult* result) override {

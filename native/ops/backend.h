@@ -249,10 +249,15 @@ class Backend {
 
   // Submits communication to run beside the computation that is enqueued from now on, after all that was
   // enqueued before; `work` gets the stream for it, null on a backend that runs at once. `op` is a literal.
-  virtual void beside(const char* op, double bytes, const std::function<void(void* stream)>& work) {
+  // Submissions run one after another. Returns a ticket for meet().
+  virtual i64 beside(const char* op, double bytes, const std::function<void(void* stream)>& work) {
     work(nullptr);
+    return 0;
   }
-  virtual void meet() {}  // what is enqueued from now on runs after all that was submitted beside
+  virtual void meet() {}            // what is enqueued from now on runs after all that was submitted beside
+  virtual void meet(i64 ticket) {}  // after that submission and those before it
+  // to[count] = or += sum[count], rounded to type (f32 or bf16; bf16 only overwrites); within beside's work.
+  virtual void keep_sum(void* to, DType type, const float* sum, i64 count, bool accumulate, void* stream) = 0;
 
   // ---- embedding, norm, matrix products
 

@@ -211,6 +211,7 @@ class CpuBackend final : public Backend {
                  const StepScalars* scalars) override;
   void grad_squares(StepResult* result, const std::vector<AdamSegment>& segments) override;
   void finish_norm(StepResult* result, const StepScalars* scalars) override;
+  void keep_sum(void* to, DType type, const float* sum, i64 count, bool accumulate, void* stream) override;
   void adamw(const std::vector<AdamSegment>& segments, const AdamConfig& config, const StepScalars* scalars,
              const StepResult* result) override;
 
@@ -288,6 +289,12 @@ void CpuBackend::grad_squares(StepResult* result, const std::vector<AdamSegment>
     require_f32(segment.grad_dtype, "gradients");
     result->squares += TESSERA_CALL(sum_of_squares, f32(segment.grad), segment.count);
   }
+}
+
+void CpuBackend::keep_sum(void* to, DType type, const float* sum, i64 count, bool accumulate, void*) {
+  require_f32(type, "gradients");
+  if (!accumulate) return copy(to, sum, static_cast<size_t>(count) * sizeof(float));
+  for (i64 i = 0; i < count; ++i) f32(to)[i] += sum[i];
 }
 
 void CpuBackend::finish_norm(StepResult* result, const StepScalars* scalars) {

@@ -90,7 +90,7 @@ CudaBackend::~CudaBackend() {
   cudaEventDestroy(arrived_);
   if (beside_stream_) {
     cudaEventDestroy(ready_);
-    cudaEventDestroy(met_);
+    for (cudaEvent_t event : done_) cudaEventDestroy(event);
     cudaStreamDestroy(beside_stream_);
   }
   library_.reset();
@@ -304,13 +304,14 @@ void CudaBackend::end_op(cudaStream_t stream) {
   if (profiling_) profiler_.end(stream ? stream : stream_, mode_ == Mode::capturing);
 }
 
-void CudaBackend::beside(const char* op, double bytes, const std::function<void(void*)>& work) {
+i64 CudaBackend::beside(const char* op, double bytes, const std::function<void(void*)>& work) {
   communicates_ = true;
-  if (mode_ == Mode::rehearsing) return;
+  if (mode_ == Mode::rehearsing) return 0;
   if (!beside_stream_) {
     check_cuda(cudaStreamCreateWithFlags(&beside_stream_, cudaStreamNonBlocking), "cudaStreamCreate");
     check_cuda(cudaEventCreateWithFlags(&ready_, cudaEventDisableTiming), "communication");
-    check_cuda(cudaEventCreateWithFlags(&met_, cudaEventDisableTiming), "communication");
+    for (cudaEvent_t& event : done_)
+      check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "communication");
   }
   check_cuda(cudaEventRecord(ready_, stream_), "communication");
   check_cuda(cudaStreamWaitEvent(beside_stream_, ready_), "communication");
@@ -318,12 +319,16 @@ void CudaBackend::beside(const char* op, double bytes, const std::function<void(
   begin_op(op, {0.0, bytes}, beside_stream_);
   work(beside_stream_);
   end_op(beside_stream_);
+  check_cuda(cudaEventRecord(done_[next_beside_ % done_.size()], beside_stream_), "communication");
+  return next_beside_++;
 }
 
-void CudaBackend::meet() {
-  if (mode_ == Mode::rehearsing || !beside_stream_) return;
-  check_cuda(cudaEventRecord(met_, beside_stream_), "communication");
-  check_cuda(cudaStreamWaitEvent(stream_, met_), "communication");
+void CudaBackend::meet() { meet(next_beside_ - 1); }
+
+// A ticket's event is taken again by a later submission; waiting for that one waits for both.
+void CudaBackend::meet(i64 ticket) {
+  if (mode_ == Mode::rehearsing || !beside_stream_ || ticket < 0) return;
+  check_cuda(cudaStreamWaitEvent(stream_, done_[ticket % done_.size()]), "communication");
 }
 
 void CudaBackend::scope(const char* phase, int layer) {

@@ -64,8 +64,10 @@ class CudaBackend : public Backend {
   i64 kernels(int graph) const override;
   size_t context_bytes() const override;
   size_t memory_used() const override;
-  void beside(const char* op, double bytes, const std::function<void(void* stream)>& work) override;
+  i64 beside(const char* op, double bytes, const std::function<void(void* stream)>& work) override;
   void meet() override;
+  void meet(i64 ticket) override;
+  void keep_sum(void* to, DType type, const float* sum, i64 count, bool accumulate, void* stream) override;
 
   void embedding_fwd(Act* x, const Wgt* table, const Batch& b, i64 H) override;
   void embedding_bwd(void* d_table, DType grad, const Act* dx, const Batch& b, i64 H) override;
@@ -158,7 +160,9 @@ class CudaBackend : public Backend {
   cudaEvent_t arrived_ = nullptr;
   // Communication between ranks; made when there is some.
   cudaStream_t beside_stream_ = nullptr;
-  cudaEvent_t ready_ = nullptr, met_ = nullptr;
+  cudaEvent_t ready_ = nullptr;
+  std::array<cudaEvent_t, 8> done_{};  // after each submission, in turn
+  i64 next_beside_ = 0;
   bool communicates_ = false;  // what was submitted last: then it becomes no graph
   void* workspace_ = nullptr;
   size_t workspace_bytes_ = 0;

@@ -346,6 +346,10 @@ void CudaBackend::grad_squares(StepResult* result, const std::vector<AdamSegment
   });
 }
 
+void CudaBackend::keep_sum(void* to, DType type, const float* sum, i64 count, bool accumulate, void* stream) {
+  launch_keep_sum(to, type, sum, count, accumulate, static_cast<cudaStream_t>(stream));
+}
+
 void CudaBackend::finish_norm(StepResult* result, const StepScalars* scalars) {
   run("finish_norm", {0.0, 0.0}, [&] { launch_finish_norm(result, scalars, stream_); });
 }

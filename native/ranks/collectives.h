@@ -31,8 +31,8 @@ class Collectives {
   // In place; `stream` is what Backend::beside hands out. Own share = the sum over all ranks; what the other
   // shares hold afterwards is nobody's. fp32.
   virtual void reduce_scatter(float* data, const Shares& shares, void* stream) = 0;
-  // In place: every rank's own share to all.
-  virtual void all_gather(void* data, DType type, const Shares& shares, void* stream) = 0;
+  // Every rank's own share to all. own: this rank's, which may be where it goes.
+  virtual void all_gather(const void* own, void* data, DType type, const Shares& shares, void* stream) = 0;
   virtual void all_reduce(float* data, i64 count, void* stream) = 0;
   virtual void all_reduce(double* data, i64 count, void* stream) = 0;
   virtual void broadcast(void* data, size_t bytes, int root, void* stream) = 0;

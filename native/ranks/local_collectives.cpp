@@ -27,14 +27,15 @@ class LocalCollectives final : public Collectives {
       link_.send(r, data + shares.begin[static_cast<size_t>(r)], bytes_of<float>(shares.count(r)));
   }
 
-  void all_gather(void* data, DType type, const Shares& shares, void*) override {
+  void all_gather(const void* own, void* data, DType type, const Shares& shares, void*) override {
     const auto at = [&](int r) {
       return static_cast<char*>(data) +
              static_cast<size_t>(shares.begin[static_cast<size_t>(r)]) * dtype_bytes(type);
     };
     const auto bytes = [&](int r) { return static_cast<size_t>(shares.count(r)) * dtype_bytes(type); };
+    std::memmove(at(link_.rank()), own, bytes(link_.rank()));
     if (link_.rank() > 0) {
-      link_.send(0, at(link_.rank()), bytes(link_.rank()));
+      link_.send(0, own, bytes(link_.rank()));
       for (int r = 0; r < link_.world(); ++r)
         if (r != link_.rank()) link_.receive(0, at(r), bytes(r));
       return;

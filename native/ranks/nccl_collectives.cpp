@@ -97,18 +97,20 @@ class NcclCollectives final : public Collectives {
         "ncclReduce");
   }
 
-  void all_gather(void* data, DType type, const Shares& shares, void* stream) override {
+  void all_gather(const void* own, void* data, DType type, const Shares& shares, void* stream) override {
     const auto at = [&](int r) {
       return static_cast<char*>(data) +
              static_cast<size_t>(shares.begin[static_cast<size_t>(r)]) * dtype_bytes(type);
     };
     const int unit = type == DType::bf16 ? kNcclBf16 : kNcclFloat;
     if (are_equal(shares))
-      return check(nccl_.all_gather(at(link_.rank()), at(0), size_of(shares, 0), unit, comm_, stream),
-                   "ncclAllGather");
+      return check(nccl_.all_gather(own, at(0), size_of(shares, 0), unit, comm_, stream), "ncclAllGather");
     each_share(
         shares,
-        [&](int r) { return nccl_.broadcast(at(r), at(r), size_of(shares, r), unit, r, comm_, stream); },
+        [&](int r) {
+          const void* from = r == link_.rank() ? own : at(r);
+          return nccl_.broadcast(from, at(r), size_of(shares, r), unit, r, comm_, stream);
+        },
         "ncclBroadcast");
   }
 

@@ -18,6 +18,7 @@
 #include "model/init.h"
 #include "model/profiled_backend.h"
 #include "protocol/nvml.h"
+#include "ranks/rank_link.h"
 #include "train/profile.h"
 
 namespace tessera {
@@ -116,8 +117,22 @@ Bins pack(const BenchOptions& o) {
                     "Use best-fit, in-order or padded.");
 }
 
+// Elements begin … begin + count of the endless repetition of a block, on the device: one block comes from
+// the host, the device copies it over the rest.
+void repeat_block(Backend& backend, const Parameters::Run& run, const std::vector<char>& block,
+                  size_t element) {
+  const size_t bytes = static_cast<size_t>(run.count) * element;
+  const size_t from = static_cast<size_t>(run.begin) * element % block.size();
+  char* at = static_cast<char*>(run.at);
+  const size_t first = std::min(bytes, block.size() - from);
+  backend.copy_in(at, block.data() + from, first);
+  if (from > 0 && bytes > first) backend.copy_in(at + first, block.data(), std::min(bytes - first, from));
+  for (size_t done = block.size(); done < bytes; done += block.size())
+    backend.copy(at + done, at, std::min(block.size(), bytes - done));
+}
+
 // Values that look like trained weights to the hardware (zeros run faster): the small tensors as a new model
-// has them, the big bucket from one random block that the device copies over it.
+// has them, the big bucket from one random block over and over. A rank makes what it holds.
 void fill_weights(Backend& backend, const Parameters& parameters, const ModelConfig& config,
                   std::uint64_t seed) {
   const Layout& layout = parameters.layout();
@@ -133,19 +148,27 @@ void fill_weights(Backend& backend, const Parameters& parameters, const ModelCon
     const DType type = parameters.type(field, Bucket::big);
     std::vector<char> raw(values.size() * dtype_bytes(type));
     from_f32(raw.data(), type, values.data(), block);
-    backend.copy_in(parameters.big(field, 0), raw.data(), raw.size());
-    for (i64 at = block; at < layout.big_count; at += block) {
-      const i64 count = std::min(block, layout.big_count - at);
-      backend.copy(parameters.big(field, at), parameters.big(field, 0),
-                   static_cast<size_t>(count) * dtype_bytes(type));
-    }
+    for (const Parameters::Run& run : parameters.runs(field))
+      repeat_block(backend, run, raw, dtype_bytes(type));
   }
 }
 
-std::string weight_hash(Backend& backend, const Parameters& parameters) {
+// Of all weights in their order, on rank 0, whoever holds them.
+std::string weight_hash(Backend& backend, const Parameters& parameters, RankLink* link) {
   const DType type = parameters.type(Field::weight, Bucket::big);
   std::vector<char> raw(static_cast<size_t>(parameters.layout().big_count) * dtype_bytes(type));
-  backend.copy_out(raw.data(), parameters.big(Field::weight, 0), raw.size());
+  const bool split = parameters.runs(Field::weight).size() > 1;
+  for (const Parameters::Run& run : parameters.runs(Field::weight))
+    backend.copy_out(raw.data() + static_cast<size_t>(run.begin) * dtype_bytes(type), run.at,
+                     static_cast<size_t>(run.count) * dtype_bytes(type));
+  for (size_t u = 0; split && u < parameters.shares().size(); ++u)
+    for (int r = 1; r < link->world(); ++r) {
+      const Shares& shares = parameters.shares()[u];
+      char* at = raw.data() + static_cast<size_t>(shares.begin[static_cast<size_t>(r)]) * dtype_bytes(type);
+      const size_t bytes = static_cast<size_t>(shares.count(r)) * dtype_bytes(type);
+      if (link->rank() == 0) link->receive(r, at, bytes);
+      if (link->rank() == r) link->send(0, at, bytes);
+    }
   return text_checksum({raw.data(), raw.size()});
 }
 
@@ -216,9 +239,10 @@ std::unique_ptr<Executor> allocate_executor(Backend& backend, const ModelConfig&
                                                    .batch = batch,
                                                    .head_rows = o.head_rows > 0 ? o.head_rows : batch.tokens,
                                                    .compaction = o.compaction,
-                                                   .accumulates = o.micro_batches * o.rank.world > 1,
+                                                   .accumulates = o.micro_batches > 1,
                                                    .gradients = o.gradients,
                                                    .rank = o.rank,
+                                                   .sharding = o.sharding,
                                                    .collectives = collectives});
     try {
       executor->allocate();
@@ -248,7 +272,7 @@ ModelConfig shape_config(const std::string& name) {
   const auto found = kShapes.find(name);
   if (found == kShapes.end())
     throw EngineError("invalid_shape", "shape \"" + name + "\" is unknown",
-                      "Use 0.8b, 2b, 4b, 9b, 27b-8l or tiny.");
+                      "Use 0.8b, 2b, 4b, 9b, 27b, 27b-8l or tiny.");
   const Shape& s = found->second;
   const bool tiny = name == "tiny";
   ModelConfig c;
@@ -364,6 +388,7 @@ Json run_bench(Backend& device, const BenchOptions& o) {
       {"shape", o.shape},
       {"strategy", o.strategy},
       {"policy", policy},
+      {"sharding", o.rank.world > 1 ? Json(sharding_name(o.sharding)) : Json()},
       {"gradients", executor.gradient_type() == DType::bf16 ? "bf16" : "fp32"},
       {"msPerStep", {{"median", sorted[sorted.size() / 2]}, {"min", sorted.front()}, {"max", sorted.back()}}},
       {"positionsPerStep",
@@ -386,7 +411,7 @@ Json run_bench(Backend& device, const BenchOptions& o) {
       {"ops", op_table(device, backend)}};
   if (device.fixed_shapes()) report["host"] = host_rows(backend.rows(), {});
   if (const std::string source = device.profile_source(); !source.empty()) report["profileSource"] = source;
-  if (o.hash) report["weightHash"] = weight_hash(device, executor.parameters());
+  if (o.hash) report["weightHash"] = weight_hash(device, executor.parameters(), o.link);
   const DeviceRoof roof = device.roof();
   if (roof.flops_per_second > 0)
     report["roof"] = {{"tflopPerSecond", roof.flops_per_second / 1e12},

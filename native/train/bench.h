@@ -14,7 +14,7 @@ namespace tessera {
 class RankLink;
 
 struct BenchOptions {
-  std::string shape;  // tiny, 0.8b, 2b, 4b, 9b, 27b-8l (8 layers of the 27B model)
+  std::string shape;  // tiny, 0.8b, 2b, 4b, 9b, 27b, 27b-8l (8 layers of the 27B model)
   i64 steps = 20, warmup = 4;
   i64 budget = 8192;                  // positions of a micro-batch
   i64 micro_batches = 1;              // a step
@@ -31,6 +31,7 @@ struct BenchOptions {
   std::uint64_t seed = 1;
   // Several processes, each with micro-batches of its own; rank 0 reports for all.
   RankOf rank{};
+  Sharding sharding = Sharding::optimizer;
   RankLink* link = nullptr;
   i64 used_before = -1;  // bytes in use on the device before this process came to it; -1: not known
 };

@@ -145,6 +145,10 @@ Recipe parse_recipe(const Json& json, const std::string& where) {
   read_schedule(json, where, &r);
   const auto policy = top.get<std::string>("recompute", "auto");
   if (policy != "auto") r.policy = parse_policy(policy);
+  const auto sharding = top.get<std::string>("sharding", "auto");
+  const auto split = parse_sharding(sharding);
+  if (!split) top.unknown("sharding", sharding, "auto, optimizer, gradients or weights");
+  r.sharding = *split;
   r.checkpoint = {.every_steps = checkpoint.whole("everySteps", 0, 0),
                   .every_minutes = checkpoint.number("everyMinutes", 0, 0, kAny),
                   .keep = checkpoint.whole("keep", 2, 1),

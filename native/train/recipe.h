@@ -37,6 +37,7 @@ struct Recipe {
   double clip = 0;
   Schedule schedule;
   std::optional<RecomputePolicy> policy;  // absent: the fastest one that fits
+  std::optional<Sharding> sharding;       // absent: the same
   CheckpointRules checkpoint;
   i64 evaluate_every = 0;
   i64 profile_at = 0;

@@ -129,39 +129,37 @@ BatchLayout Trainer::capacity() const {
   return layout;
 }
 
-std::unique_ptr<Executor> Trainer::plan_executor(RecomputePolicy policy, bool keep_all) const {
+PlanWishes Trainer::wishes() const {
+  return {options_.rank.world, recipe_.sharding, recipe_.policy, recipe_.gradients == DType::bf16};
+}
+
+std::unique_ptr<Executor> Trainer::plan_executor(const PlanChoice& choice, RankOf rank) const {
   return std::make_unique<Executor>(*backend_, config_, layout_,
                                     ExecutorOptions{.optimizer = recipe_.optimizer,
-                                                    .policy = policy,
-                                                    .keep_all = keep_all,
+                                                    .policy = choice.policy,
+                                                    .keep_all = choice.keep_all,
                                                     .batch = capacity(),
                                                     .head_rows = recipe_.head_rows,
                                                     .compaction = recipe_.compaction,
-                                                    .accumulates = bins_per_step_ > 1,
+                                                    .accumulates = accumulation_ > 1,
                                                     .gradients = recipe_.gradients,
-                                                    .rank = options_.rank,
+                                                    .rank = rank,
+                                                    .sharding = choice.sharding,
                                                     .collectives = collectives_.get()});
 }
 
-// With no policy asked for, the one that computes least again and fits the memory.
+// What is not asked for is the fastest that fits the memory.
 std::unique_ptr<Executor> Trainer::choose_executor() const {
-  using enum RecomputePolicy;
-  if (available_ == 0) return plan_executor(recipe_.policy.value_or(p1));
-  for (const RecomputePolicy policy : {p0, p2, p1, full})
-    for (const bool keep_all : {true, false}) {
-      if (recipe_.policy.value_or(policy) != policy || (keep_all && policy != p0)) continue;
-      auto executor = plan_executor(policy, keep_all);
-      const bool last = policy == full || (recipe_.policy && !keep_all);
-      if (last || executor->plan().total <= available_) return executor;
-    }
-  return nullptr;
+  return first_that_fits(wishes(), available_,
+                         [this](const PlanChoice& choice) { return plan_executor(choice); });
 }
 
 Json Trainer::memory_report() const {
   const MemoryPlan planned = executor_->plan();
   Json memory = {{"planned", planned.total},
                  {"activations", planned.activations},
-                 {"withoutRecompute", plan_executor(RecomputePolicy::p0)->plan().total}};
+                 {"withoutRecompute",
+                  plan_executor({executor_->options().sharding, RecomputePolicy::p0, true})->plan().total}};
   if (available_ > 0) memory["available"] = available_;
   return memory;
 }
@@ -210,20 +208,28 @@ Json Trainer::hello() const {
 
 Json Trainer::forecast() const {
   const MemoryPlan m = executor_->plan();
-  return {{"steps", total_steps_},
-          {"recompute", policy_name(executor_->options().policy)},
-          {"numbers", number_types()},
-          {"fixedShapes", backend_->fixed_shapes()},
-          {"checkpointBytes", checkpoint_bytes(checkpoint_source())},
-          {"ranks", options_.rank.world},
-          {"memory",  // of each rank
-           {{"weights", m.weights},
-            {"gradients", m.gradients},
-            {"optimizer", m.optimizer},
-            {"activations", m.activations},
-            {"workspace", m.workspace},
-            {"context", m.context},
-            {"total", m.total}}}};
+  Json forecast = {{"steps", total_steps_},
+                   {"recompute", policy_name(executor_->options().policy)},
+                   {"numbers", number_types()},
+                   {"fixedShapes", backend_->fixed_shapes()},
+                   {"checkpointBytes", checkpoint_bytes(checkpoint_source())},
+                   {"ranks", options_.rank.world},
+                   {"memory",  // of each rank
+                    {{"weights", m.weights},
+                     {"gradients", m.gradients},
+                     {"optimizer", m.optimizer},
+                     {"activations", m.activations},
+                     {"workspace", m.workspace},
+                     {"context", m.context},
+                     {"total", m.total}}}};
+  if (options_.rank.world > 1) forecast["sharding"] = sharding_name(executor_->options().sharding);
+  if (available_ > 0 && m.total > available_ && backend_->fixed_shapes())
+    if (const int ranks =
+            ranks_that_would_do(wishes(), available_, [this](const PlanChoice& choice, int world) {
+              return plan_executor(choice, {0, world});
+            }))
+      forecast["ranksThatWouldDo"] = ranks;
+  return forecast;
 }
 
 void Trainer::start() {
@@ -257,6 +263,8 @@ void Trainer::resume_from(const fs::path& checkpoint) {
   const Json types = number_types();
   for (const auto& [field, value] : types.items())
     if (!saved.recipe.contains(field)) saved.recipe[field] = value;
+  // Gradients are no part of a state, and how several bins share one is a matter of how many ranks there are.
+  if (bins_per_step_ > 1) saved.recipe["optimizer.gradients"] = types["optimizer.gradients"];
   check_binding(saved.recipe, state_.recipe, "recipe");
   check_binding(saved.data, state_.data, "dataset or plan");
   restore(executor_->parameters(), checkpoint);
@@ -270,6 +278,12 @@ void Trainer::resume_from(const fs::path& checkpoint) {
   const std::string where = (checkpoint / "state.json").string();
   account_.restore(state_.account, where);
   first_step_ = require_field<i64>(state_.account, "fromStep", where, "damaged_checkpoint");
+}
+
+// Micro-batches that the rank with the most has in a step.
+i64 Trainer::rounds_of_step(i64 step) const {
+  const i64 first = step % steps_per_pass() * bins_per_step_, world = options_.rank.world;
+  return (std::min(bins_per_step_, plan_.num_bins() - first) + world - 1) / world;
 }
 
 // Bins are taken in order; a run longer than its plan goes through it again.

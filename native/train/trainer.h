@@ -15,6 +15,7 @@
 #include "ranks/rank_link.h"
 #include "train/account.h"
 #include "train/checkpoint.h"
+#include "train/plan_choice.h"
 #include "train/recipe.h"
 #include "train/token_cache.h"
 
@@ -106,9 +107,14 @@ class Trainer {
   std::string locate_non_finite(i64 step, bool behind);
   void check_model_and_plan() const;
   BatchLayout capacity() const;
-  std::unique_ptr<Executor> plan_executor(RecomputePolicy policy, bool keep_all = true) const;
+  PlanWishes wishes() const;
+  std::unique_ptr<Executor> plan_executor(const PlanChoice& choice, RankOf rank) const;
+  std::unique_ptr<Executor> plan_executor(const PlanChoice& choice) const {
+    return plan_executor(choice, options_.rank);
+  }
   std::unique_ptr<Executor> choose_executor() const;
   std::unique_ptr<Executor> choose_executor_together() const;
+  i64 rounds_of_step(i64 step) const;
   Json memory_report() const;
   Json number_types() const;
   void add_ranks(Json& hello) const;

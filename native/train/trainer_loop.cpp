@@ -58,10 +58,16 @@ void Trainer::take_step() {
                             .clip = static_cast<float>(recipe_.clip),
                             .seed = static_cast<std::uint32_t>(recipe_.seed),
                             .step = static_cast<i32>(p.step)};
-  for (size_t k = 0; k + 1 < batches.size(); ++k) executor_->run_micro_batch(batches[k].sequences, k == 0);
-  p.ticket = batches.empty()
-                 ? executor_->run_without_micro_batch(scalars)
-                 : executor_->run_last_micro_batch(batches.back().sequences, batches.size() == 1, scalars);
+  const auto own = static_cast<i64>(batches.size());
+  const i64 rounds =
+      executor_->meets_each_micro_batch() ? rounds_of_step(state_.step) : std::max<i64>(own, 1);
+  for (i64 k = 0; k + 1 < rounds; ++k)
+    if (k < own)
+      executor_->run_micro_batch(batches[static_cast<size_t>(k)].sequences, k == 0);
+    else
+      executor_->run_without_micro_batch(k == 0);
+  p.ticket = own < rounds ? executor_->run_without_last_micro_batch(rounds == 1, scalars)
+                          : executor_->run_last_micro_batch(batches.back().sequences, rounds == 1, scalars);
   account_.spend("engine");
   p.cold = executor_->cold_launches() > cold_launches;
   pending_.push_back(p);
@@ -140,11 +146,17 @@ void Trainer::tell_of_gaps() {
 }
 
 // Runs the step's micro-batches again until the first that shows where; later steps have overwritten it.
+// Where ranks meet in each, all of them go on to the end.
 std::string Trainer::repeat_to_non_finite(i64 step) {
   std::string where;
-  for (i64 k = 0, bin; where.empty() && (bin = bins_of_step(step - 1, k)) >= 0; ++k) {
+  const bool meets = executor_->meets_each_micro_batch();
+  const i64 rounds = meets ? rounds_of_step(step - 1) : accumulation_;
+  for (i64 k = 0; k < rounds && (meets || where.empty()); ++k) {
+    const i64 bin = bins_of_step(step - 1, k);
+    if (bin < 0 && meets) executor_->run_without_micro_batch(k == 0);
+    if (bin < 0) continue;
     executor_->run_micro_batch(micro_batch(cache_, plan_, bin).sequences, k == 0);
-    where = executor_->find_non_finite();
+    if (where.empty()) where = executor_->find_non_finite();
   }
   return where;
 }
@@ -157,8 +169,14 @@ std::string Trainer::locate_non_finite(i64 step, bool behind) {
   std::string where = behind ? repeat_to_non_finite(step) : executor_->find_non_finite();
   if (!options_.link) return where;
   const auto all = options_.link->gather_texts(where);
+  // A share of a sum does not tell whose part of it was bad.
+  const auto of_sum = [&](const std::string& text) {
+    return executor_->meets_each_micro_batch() && text.starts_with("the gradient");
+  };
   for (size_t r = 0; r < all.size(); ++r)
-    if (!all[r].empty()) return all[r] + " on rank " + std::to_string(r);
+    if (!all[r].empty() && !of_sum(all[r])) return all[r] + " on rank " + std::to_string(r);
+  for (const std::string& text : all)
+    if (!text.empty()) return text;
   return "";
 }
 

@@ -61,18 +61,20 @@ std::unique_ptr<Executor> Trainer::choose_executor_together() const {
   auto executor = choose_executor();
   if (!options_.link) return executor;
   const auto text_of = [](const Executor& e) {
-    return std::to_string(static_cast<int>(e.options().policy)) + (e.options().keep_all ? " all" : "");
+    const ExecutorOptions& o = e.options();
+    return std::to_string(static_cast<int>(o.sharding)) + std::to_string(static_cast<int>(o.policy)) +
+           (o.keep_all ? "1" : "0");
   };
-  const auto bytes_of = [](const Executor& e) { return e.plan().activations; };
-  auto chosen = options_.link->gather_texts(text_of(*executor));
+  const auto planned = [this](const std::string& text) {
+    return plan_executor(
+        {static_cast<Sharding>(text[0] - '0'), static_cast<RecomputePolicy>(text[1] - '0'), text[2] == '1'});
+  };
+  const auto chosen = options_.link->gather_texts(text_of(*executor));
   auto best = std::move(executor);
-  for (const std::string& text : chosen) {
-    auto other = plan_executor(static_cast<RecomputePolicy>(text[0] - '0'), text.size() > 1);
-    if (bytes_of(*other) < bytes_of(*best)) best = std::move(other);
-  }
+  for (const std::string& text : chosen)
+    if (auto other = planned(text); other->plan().total < best->plan().total) best = std::move(other);
   const std::string all = options_.link->share_text(leads() ? text_of(*best) : "");
-  if (all == text_of(*best)) return best;
-  return plan_executor(static_cast<RecomputePolicy>(all[0] - '0'), all.size() > 1);
+  return all == text_of(*best) ? std::move(best) : planned(all);
 }
 
 Trainer::StepSize Trainer::size_of_step(i64 step, const std::vector<MicroBatch>& own) const {
@@ -110,8 +112,13 @@ std::vector<Trainer::HeldOut> Trainer::evaluate_share() {
   const auto [rank, world] = options_.rank;
   const i64 bins = eval_plan_->num_bins();
   std::vector<HeldOut> own;
-  for (i64 b = rank; b < bins; b += world) {
-    const MicroBatch m = micro_batch(*eval_cache_, *eval_plan_, b);
+  for (i64 first = 0; first < bins; first += world) {
+    if (first + rank >= bins) {
+      executor_->evaluate_nothing();
+      continue;
+    }
+    const MicroBatch m = micro_batch(*eval_cache_, *eval_plan_, first + rank);
+    if (m.targets == 0) executor_->evaluate_nothing();
     const double loss = m.targets == 0 ? 0 : executor_->result(executor_->evaluate(m.sequences)).loss_sum;
     own.push_back({loss, m.targets});
   }
@@ -206,16 +213,19 @@ void Trainer::add_ranks(Json& hello) const {
     hello["ranks"].push_back({{"rank", r},
                               {"device", options_.rank_devices[static_cast<size_t>(r)]},
                               {"pid", std::stoll(rank_processes_[static_cast<size_t>(r)])}});
-  hello["kernels"].push_back(
-      {{"layerKind", "ranks"},
-       {"operation", "collectives"},
-       {"forward", collectives_ ? collectives_->name() : ""},
-       {"backward", collectives_ ? collectives_->name() : ""},
-       {"tier", "library"},
-       {"reason", std::to_string(world) +
-                      " ranks: each holds the weights and its own gradients; optimizer state is split, one "
-                      "share a rank (ZeRO-1)"},
-       {"slow", false}});
+  constexpr const char* kShared[] = {
+      "each holds the weights and its own gradients; optimizer state is split, one share a rank (ZeRO-1)",
+      "each holds the weights; gradients and optimizer state are split, one share a rank (ZeRO-2)",
+      "weights, gradients and optimizer state are split, one share a rank; a layer's weights are gathered "
+      "while the one before is computed (ZeRO-3)"};
+  hello["kernels"].push_back({{"layerKind", "ranks"},
+                              {"operation", "collectives"},
+                              {"forward", collectives_ ? collectives_->name() : ""},
+                              {"backward", collectives_ ? collectives_->name() : ""},
+                              {"tier", "library"},
+                              {"reason", std::to_string(world) + " ranks: " +
+                                             kShared[static_cast<size_t>(executor_->options().sharding)]},
+                              {"slow", false}});
 }
 
 }  // namespace tessera

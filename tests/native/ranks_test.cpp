@@ -71,7 +71,8 @@ TEST(Ranks, CollectivesSumInTheOrderOfTheRanks) {
     const auto r = static_cast<size_t>(link.rank());
     for (i64 i = shares.begin[r]; i < shares.begin[r + 1]; ++i)
       EXPECT_EQ(copy[static_cast<size_t>(i)], sum(i));
-    all->all_gather(copy.data(), DType::f32, shares, nullptr);
+    const std::vector<float> own(copy.begin() + shares.begin[r], copy.begin() + shares.begin[r + 1]);
+    all->all_gather(own.data(), copy.data(), DType::f32, shares, nullptr);
     for (i64 i = 0; i < kCount; ++i) EXPECT_EQ(copy[static_cast<size_t>(i)], sum(i));
     all->all_reduce(data.data(), kCount, nullptr);
     EXPECT_EQ(data, copy);
@@ -94,18 +95,33 @@ TEST(Ranks, OneThatSendsOtherThanIsAwaitedIsNamed) {
 
 // What a run over ranks leaves behind after some steps.
 struct Outcome {
+  double held_out = 0;
   std::vector<double> losses;
   std::vector<float> norms, weights, m, v;
 };
 
 // `parts` of the sequences are the bins of every step, dealt to the ranks in turn; one rank takes all of
 // them.
-Outcome train_as_ranks(int world, const std::vector<std::pair<size_t, size_t>>& parts, bool breaks = false) {
+struct Way {
+  Sharding sharding = Sharding::optimizer;
+  RecomputePolicy policy = RecomputePolicy::p1;
+  bool tied = true, breaks = false;
+};
+
+Outcome train_as_ranks(int world, const std::vector<std::pair<size_t, size_t>>& parts, const Way& way = {}) {
   const Packed packed({40, 9, 100, 3, 64, 21});
+  Json config = testing::small_config();
+  config["tie_word_embeddings"] = way.tied;
+  const bool breaks = way.breaks;
   Outcome outcome;
   as_ranks(world, [&](RankLink& link) {
     const auto collectives = make_local_collectives(link);
-    SmallRun run({.accumulates = true, .rank = {link.rank(), world}, .collectives = collectives.get()});
+    SmallRun run({.policy = way.policy,
+                  .accumulates = true,
+                  .rank = {link.rank(), world},
+                  .sharding = way.sharding,
+                  .collectives = collectives.get()},
+                 1, config);
     Executor& e = *run.executor;
     if (breaks && link.rank() == world - 1) {
       const TensorEntry& norm = *run.layout.find("model.layers.1.input_layernorm.weight");
@@ -119,19 +135,30 @@ Outcome train_as_ranks(int world, const std::vector<std::pair<size_t, size_t>>& 
       std::vector<size_t> own;
       for (size_t n = static_cast<size_t>(link.rank()); n < parts.size(); n += static_cast<size_t>(world))
         own.push_back(n);
+      const size_t ranks = static_cast<size_t>(world), most = (parts.size() + ranks - 1) / ranks;
+      const size_t rounds = e.meets_each_micro_batch() ? most : std::max<size_t>(own.size(), 1);
       const auto sequences = [&](size_t k) {
         return packed.sequences(parts[own[k]].first, parts[own[k]].second);
       };
-      for (size_t k = 0; k + 1 < own.size(); ++k) e.run_micro_batch(sequences(k), k == 0);
+      for (size_t k = 0; k + 1 < rounds; ++k)
+        if (k < own.size())
+          e.run_micro_batch(sequences(k), k == 0);
+        else
+          e.run_without_micro_batch(k == 0);
       const StepScalars scalars = SmallRun::scalars(targets, step);
       const StepResult r =
-          e.result(own.empty() ? e.run_without_micro_batch(scalars)
-                               : e.run_last_micro_batch(sequences(own.size() - 1), own.size() == 1, scalars));
+          e.result(own.size() < rounds ? e.run_without_last_micro_batch(rounds == 1, scalars)
+                                       : e.run_last_micro_batch(sequences(rounds - 1), rounds == 1, scalars));
       EXPECT_EQ(r.finite, breaks ? 0 : 1) << "rank " << link.rank();
       if (link.rank() > 0) continue;
       outcome.losses.push_back(r.loss_sum / static_cast<double>(targets));
       outcome.norms.push_back(r.grad_norm);
     }
+    // Held out: one bin, of rank 0; its ticket is read where it was taken.
+    if (link.rank() == 0)
+      outcome.held_out = e.result(e.evaluate(packed.sequences(0, 2))).loss_sum;
+    else
+      e.evaluate_nothing();
     // Rank 0 reads what the others hold, as a checkpoint does.
     struct Wanted {
       i64 field, begin, count;
@@ -169,36 +196,68 @@ double apart(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(difference / norm);
 }
 
+constexpr Sharding kShardings[] = {Sharding::optimizer, Sharding::gradients, Sharding::weights};
+
 TEST(Ranks, TrainLikeOneThatAccumulates) {
   const std::vector<std::pair<size_t, size_t>> bins = {{0, 1}, {1, 2}, {3, 1}, {4, 2}};
-  const Outcome one = train_as_ranks(1, bins);
-  for (const int world : {2, 3, 4}) {  // three ranks: two bins, one and one
-    const Outcome several = train_as_ranks(world, bins), again = train_as_ranks(world, bins);
-    for (size_t n = 0; n < one.losses.size(); ++n) {
-      EXPECT_NEAR(several.losses[n] / one.losses[n], 1, 1e-6);
-      EXPECT_NEAR(several.norms[n] / one.norms[n], 1, 1e-5);
-    }
-    EXPECT_LT(apart(several.weights, one.weights), 1e-5);
-    EXPECT_LT(apart(several.m, one.m), 1e-4);
-    EXPECT_LT(apart(several.v, one.v), 1e-4);
-    EXPECT_EQ(several.weights, again.weights);
-    EXPECT_EQ(several.losses, again.losses);
+  for (const bool tied : {true, false}) {
+    const Outcome one = train_as_ranks(1, bins, {.tied = tied});
+    for (const Sharding sharding : kShardings)
+      for (const int world : {2, 3, 4}) {  // three ranks: two bins, one and one
+        SCOPED_TRACE(std::string(sharding_name(sharding)) + " over " + std::to_string(world));
+        const Way way{.sharding = sharding, .tied = tied};
+        const Outcome several = train_as_ranks(world, bins, way), again = train_as_ranks(world, bins, way);
+        for (size_t n = 0; n < one.losses.size(); ++n) {
+          EXPECT_NEAR(several.losses[n] / one.losses[n], 1, 1e-6);
+          EXPECT_NEAR(several.norms[n] / one.norms[n], 1, 1e-5);
+        }
+        EXPECT_NEAR(several.held_out / one.held_out, 1, 1e-6);
+        EXPECT_LT(apart(several.weights, one.weights), 1e-5);
+        EXPECT_LT(apart(several.m, one.m), 1e-4);
+        EXPECT_LT(apart(several.v, one.v), 1e-4);
+        EXPECT_EQ(several.weights, again.weights);
+        EXPECT_EQ(several.losses, again.losses);
+      }
+  }
+}
+
+// With one bin each, what is split changes where numbers stand and none of them; with more, gradients are
+// summed in another order.
+TEST(Ranks, WhatIsSplitChangesNoBit) {
+  const std::vector<std::pair<size_t, size_t>> bins = {{0, 1}, {1, 2}, {3, 3}};
+  for (const bool tied : {true, false}) {
+    const Outcome least = train_as_ranks(3, bins, {.tied = tied});
+    for (const Sharding sharding : {Sharding::gradients, Sharding::weights})
+      for (const RecomputePolicy policy : {RecomputePolicy::full, RecomputePolicy::p0}) {
+        const Outcome more = train_as_ranks(3, bins, {.sharding = sharding, .policy = policy, .tied = tied});
+        EXPECT_EQ(more.losses, least.losses);
+        EXPECT_EQ(more.norms, least.norms);
+        EXPECT_EQ(more.held_out, least.held_out);
+        EXPECT_EQ(more.weights, least.weights);
+        EXPECT_EQ(more.m, least.m);
+        EXPECT_EQ(more.v, least.v);
+      }
   }
 }
 
 TEST(Ranks, OneWithoutABinAddsNothing) {
   const std::vector<std::pair<size_t, size_t>> bins = {{0, 2}};
-  const Outcome one = train_as_ranks(1, bins), two = train_as_ranks(2, bins);
-  EXPECT_EQ(two.losses[0], one.losses[0]);
-  EXPECT_LT(apart(two.weights, one.weights), 1e-6);
+  const Outcome one = train_as_ranks(1, bins);
+  for (const Sharding sharding : kShardings) {
+    const Outcome two = train_as_ranks(2, bins, {.sharding = sharding});
+    EXPECT_EQ(two.losses[0], one.losses[0]);
+    EXPECT_LT(apart(two.weights, one.weights), 1e-6);
+  }
 }
 
 TEST(Ranks, ANanOnOneRankIsRefusedByAll) {
   const std::vector<std::pair<size_t, size_t>> bins = {{0, 1}, {1, 2}};
-  const Outcome broken = train_as_ranks(2, bins, true);
   SmallRun untouched;
-  EXPECT_EQ(broken.weights, untouched.all(Field::weight));
-  for (const float value : broken.m) EXPECT_EQ(value, 0);
+  for (const Sharding sharding : kShardings) {
+    const Outcome broken = train_as_ranks(2, bins, {.sharding = sharding, .breaks = true});
+    EXPECT_EQ(broken.weights, untouched.all(Field::weight));
+    for (const float value : broken.m) EXPECT_EQ(value, 0);
+  }
 }
 
 // Shard gradients [3] and [4] have the norm 5, not 3 and 4.

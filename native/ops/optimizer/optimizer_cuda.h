@@ -15,6 +15,8 @@ void launch_grad_norm(StepResult* result, const std::vector<AdamSegment>& segmen
 void launch_grad_squares(StepResult* result, const std::vector<AdamSegment>& segments, float* scratch,
                          size_t scratch_bytes, cudaStream_t stream);
 void launch_finish_norm(StepResult* result, const StepScalars* scalars, cudaStream_t stream);
+// to = or += sum; to in type, sum fp32 (Backend::keep_sum).
+void launch_keep_sum(void* to, DType type, const float* sum, i64 count, bool accumulate, cudaStream_t stream);
 size_t grad_norm_scratch_bytes(i64 elements, i64 segments);
 
 // torch's AdamW with g = grad * result->scale; returns without a change where result->finite is 0. In bf16sr
