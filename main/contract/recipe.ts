@@ -67,6 +67,9 @@ const evaluate = z.strictObject({
   sampleTokens: z.int().positive().max(1024).default(64),
 });
 
+/** Each with all before it: ZeRO-1, ZeRO-2, ZeRO-3. */
+export const shardings = ['optimizer', 'gradients', 'weights'] as const;
+
 /** Where a run trains; several GPUs are ranks, and `cpu:0,1` are two on the CPU. */
 export const deviceName = z
   .string()
@@ -98,6 +101,8 @@ export const recipeSchema = z
     optimizer: optimizer.prefault({}),
     schedule: schedule.prefault({}),
     recompute: z.enum(recomputePolicies).default('auto'),
+    /** What each of several ranks keeps a share of; absent: the least that fits. */
+    sharding: z.enum(['auto', ...shardings]).optional(),
     checkpoint: checkpoint.prefault({}),
     evaluate: evaluate.prefault({}),
     profileAtStep: count.optional(),
@@ -124,3 +129,4 @@ export const recipeSchema = z
 
 export type RecipeInput = z.input<typeof recipeSchema>;
 export type Recipe = z.output<typeof recipeSchema>;
+export type Sharding = (typeof shardings)[number];

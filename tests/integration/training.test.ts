@@ -162,16 +162,21 @@ describe('when something dies', { timeout: 120_000 }, () => {
   });
 
   it('trains over ranks as one does that accumulates; one that dies is named, and the run goes on', async () => {
-    const ranks = ['--set', 'device=cpu:0,1'];
+    const ranks = ['--set', 'device=cpu:0,1', '--set', 'sharding=weights'];
     const several = await train(...ranks, '--set', 'steps=4');
     const one = await train('--set', 'gradAccumulation=2', '--set', 'steps=4');
     expect(several.run).toMatchObject({ status: 'completed', steps: 4 });
     expect(several.run.lastLoss).toBeCloseTo(one.run.lastLoss ?? 0, 4);
     const { device, kernels, preflight } = await show(several.run.id);
     expect(device).toBe('cpu:0,1');
-    expect(kernels).toContainEqual(expect.objectContaining({ layerKind: 'ranks', forward: 'local sockets' }));
+    expect(kernels).toContainEqual(
+      expect.objectContaining({
+        ...{ layerKind: 'ranks', forward: 'local sockets' },
+        reason: expect.stringContaining('ZeRO-3') as string,
+      }),
+    );
     expect(preflight?.items.find(({ name }) => name === 'ranks')?.message).toMatch(
-      /^2 ranks, 1 bin each a step/,
+      /^2 ranks, 1 bin each a step, .*each holds a share of weights, gradients .*\(ZeRO-3\)/,
     );
 
     const { run } = await train(

@@ -152,9 +152,18 @@ function withoutSmall(steps: MeasuredStep[], numSmall: number): MeasuredStep[] {
 
 /** All that a step's cost depends on beside what is in its bins. */
 function keyOf(recipe: Recipe, device: string): string {
-  const { model, packing, kernels = 'fast', precision, recompute, optimizer, gradAccumulation } = recipe;
+  const {
+    model,
+    packing,
+    kernels = 'fast',
+    precision,
+    recompute,
+    sharding,
+    optimizer,
+    gradAccumulation,
+  } = recipe;
   return JSON.stringify({
-    ...{ device, model: hashModel(model), budget: packing.budget, kernels, precision, recompute },
+    ...{ device, model: hashModel(model), budget: packing.budget, kernels, precision, recompute, sharding },
     ...{ optimizer: optimizer.mode, gradients: optimizer.gradients, accumulates: gradAccumulation > 1 },
     engine: `${version} ${fileStamp(engineBinary())}`,
     processor: process.env.TESSERA_CPU ?? '',

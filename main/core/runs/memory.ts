@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { shardings } from '../../contract/recipe.ts';
 import { askEngine } from '../engine/askEngine.ts';
 import { engineArguments, type RunInputs } from './engineArguments.ts';
 
@@ -11,6 +12,10 @@ const forecast = z.looseObject({
   fixedShapes: z.boolean(),
   /** What a checkpoint of this run takes on disk. */
   checkpointBytes: z.number().optional(),
+  /** What ranks keep a share of; absent with one. */
+  sharding: z.enum(shardings).optional(),
+  /** Where it does not fit: how many devices like this one would do. */
+  ranksThatWouldDo: z.int().optional(),
 });
 export type EngineForecast = z.infer<typeof forecast>;
 

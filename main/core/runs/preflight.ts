@@ -5,7 +5,7 @@ import { counted, listed } from '../../contract/counted.ts';
 import { secondsOf, type CostModel } from '../../contract/cost.ts';
 import { isOnCpu, rankDevices } from '../../contract/device.ts';
 import { toErrorBody } from '../../contract/errors.ts';
-import type { Recipe } from '../../contract/recipe.ts';
+import type { Recipe, Sharding } from '../../contract/recipe.ts';
 import type { Preflight, PreflightItem } from '../../contract/runs.ts';
 import { loadOf } from '../packing/forecast.ts';
 import type { Machine } from '../engine/machine.ts';
@@ -27,7 +27,11 @@ export interface PreflightFacts {
   /** What the engine proves of itself; absent where it was not asked, because the run stops before it. */
   proofs: Proofs | Error | undefined;
   /** What a checkpoint takes, from the engine that would write it. */
-  checkpointBytes: number | undefined;
+  checkpointBytes?: number | undefined;
+  /** What ranks keep a share of. */
+  sharding?: Sharding | undefined;
+  /** Where it does not fit: how many devices like this one would do. */
+  ranksThatWouldDo?: number | undefined;
   /** What training costs, or why that is not known; absent where the run stops before it was asked. */
   cost: CostModel | Error | undefined;
   folder: string;
@@ -143,7 +147,7 @@ function unknownUntilItFits(name: string): PreflightItem {
 }
 
 function memoryItem(facts: PreflightFacts): PreflightItem {
-  const { plan, memory, device, fits } = facts;
+  const { plan, memory, device } = facts;
   const name = 'memory';
   if (plan instanceof Error) return { name, status: 'warn', message: 'unknown without the data' };
   if (memory instanceof Error) {
@@ -159,15 +163,18 @@ function memoryItem(facts: PreflightFacts): PreflightItem {
   const where = numRanks === 1 ? device : `each of the ${numRanks} ranks of ${device}`;
   const message = `${gib(total)} needed${free === undefined ? '' : `, ${gib(free)} free`} on ${where}`;
   if (fitsMemory(facts)) return { name, status: 'pass', message };
-  return {
-    name,
-    status: 'stop',
-    message,
-    hint:
-      fits === undefined
-        ? 'No recipe lets this model fit: take a smaller one, or a device with more memory.'
-        : `It fits with ${fits}.`,
-  };
+  return { name, status: 'stop', message, hint: wayToFit(facts) };
+}
+
+function wayToFit({ fits, ranksThatWouldDo }: PreflightFacts): string {
+  const several =
+    ranksThatWouldDo === undefined
+      ? undefined
+      : `${String(ranksThatWouldDo)} GPUs with as much memory (device: cuda:0,1,…) would do`;
+  if (fits !== undefined)
+    return several === undefined ? `It fits with ${fits}.` : `It fits with ${fits}; or ${several}.`;
+  if (several !== undefined) return `No recipe lets this model fit here: ${several}.`;
+  return 'No recipe lets this model fit: take a smaller one, or a device with more memory.';
 }
 
 function forecastOf({ plan, cost }: PreflightFacts) {
@@ -251,8 +258,14 @@ function whySlow({ machine, device, recipe }: PreflightFacts): string | undefine
   return slow.map(({ operation, reason }) => `${operation} (${reason})`).join(', ');
 }
 
+const shared: Record<Sharding, string> = {
+  optimizer: "each holds the weights and gradients and a share of the optimizer's state (ZeRO-1)",
+  gradients: "each holds the weights and a share of the gradients and the optimizer's state (ZeRO-2)",
+  weights: "each holds a share of weights, gradients and the optimizer's state (ZeRO-3)",
+};
+
 /** How several processes share the run. */
-function ranksItems({ device, plan, recipe }: PreflightFacts): PreflightItem[] {
+function ranksItems({ device, plan, recipe, sharding }: PreflightFacts): PreflightItem[] {
   const ranks = rankDevices(device);
   if (ranks.length === 1) return [];
   const each = counted(recipe.gradAccumulation, 'bin');
@@ -264,7 +277,7 @@ function ranksItems({ device, plan, recipe }: PreflightFacts): PreflightItem[] {
     {
       name: 'ranks',
       status: 'pass',
-      message: `${length} ranks, ${each} each a step, joined ${way}; each holds the weights and gradients and a share of the optimizer's state (ZeRO-1)${uneven}`,
+      message: `${length} ranks, ${each} each a step, joined ${way}${sharding === undefined ? '' : `; ${shared[sharding]}`}${uneven}`,
     },
   ];
 }

@@ -331,7 +331,11 @@ export class Runs {
     const preflight = judge({
       ...{ recipe, machine, device, plan, proofs, cost, fits },
       memory: engine instanceof Error ? engine : engine.memory,
-      checkpointBytes: engine instanceof Error ? undefined : engine.checkpointBytes,
+      ...(!(engine instanceof Error) && {
+        checkpointBytes: engine.checkpointBytes,
+        sharding: engine.sharding,
+        ranksThatWouldDo: engine.ranksThatWouldDo,
+      }),
       folder: this.context.home.runs,
     });
     return { id, folder, device, plan, preflight, discard };

@@ -12,7 +12,7 @@ interface Variant {
 
 /**
  * The changes of a recipe with which a run fits: the first that does of recomputing what must be, then everything,
- * state in bf16, and bins of half the size, twice as many a step. Absent where none does.
+ * splitting what must be over ranks, state in bf16, and bins of half the size, twice as many a step. Absent where none does.
  * @param needs bytes that the engine would take for a recipe
  */
 export async function whatFits(
@@ -28,11 +28,16 @@ export async function whatFits(
 function* variants(recipe: Recipe, onGpu: boolean): Generator<Variant> {
   let smallest: Variant = { recipe, changes: [] };
   yield* recomputed(smallest);
+  if (recipe.sharding !== undefined && recipe.sharding !== 'auto') {
+    smallest = { recipe: { ...recipe, sharding: 'auto' }, changes: ['sharding: auto'] };
+    yield smallest;
+    yield* recomputed(smallest);
+  }
   const { optimizer, packing } = recipe;
   if (onGpu && optimizer.mode !== 'bf16sr') {
     smallest = {
-      recipe: { ...recipe, optimizer: { ...optimizer, mode: 'bf16sr' } },
-      changes: ['optimizer.mode: bf16sr'],
+      recipe: { ...smallest.recipe, optimizer: { ...optimizer, mode: 'bf16sr' } },
+      changes: [...smallest.changes, 'optimizer.mode: bf16sr'],
     };
     yield smallest;
     yield* recomputed(smallest);

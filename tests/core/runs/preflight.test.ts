@@ -37,12 +37,15 @@ it('wants room for the checkpoints that are kept and the next one, and stops whe
 });
 
 /** The preflight of a run of three steps on 40 chats, `needs` bytes of memory. */
-function judged(settings: object, { needs = 1, fits = undefined as string | undefined } = {}) {
+function judged(
+  settings: object,
+  { needs = 1, fits, ...more }: { needs?: number; fits?: string; ranksThatWouldDo?: number } = {},
+) {
   const recipe = checkRecipe({ model: '/m', dataset: 'd', steps: 3, packing: { budget: 128 }, ...settings });
   const lengths = new Int32Array(40).fill(20);
   const source = { folder: '/cache', key: 'k', datasetHash: 'd', lengths };
   const { items } = judge({
-    ...{ recipe, machine, device: 'cpu', folder: tmpdir(), fits },
+    ...{ recipe, machine, device: 'cpu', folder: tmpdir(), fits, ...more },
     ...{ memory: { total: needs }, cost: new Error('the engine has levers of its own'), checkpointBytes: 1 },
     proofs: new TesseraError('out_of_memory', 'it does not fit', 'the levers again'),
     plan: planRun(recipe, { ...source, firstTarget: lengths.map(() => 2), isText: new Uint8Array(40) }),
@@ -99,4 +102,14 @@ it('says the way out of too little memory once', () => {
   });
   expect(item('isolation')).toEqual({ ...item('time'), name: 'isolation' });
   expect(judged({})('time')?.message).toContain('levers of its own');
+});
+
+it('says how many GPUs would do where one does not', () => {
+  const hint = (more: object) => judged({}, { needs: 2 ** 60, ...more })('memory')?.hint;
+  expect(hint({})).toBe('No recipe lets this model fit: take a smaller one, or a device with more memory.');
+  const two = '2 GPUs with as much memory (device: cuda:0,1,…) would do';
+  expect(hint({ ranksThatWouldDo: 2 })).toBe(`No recipe lets this model fit here: ${two}.`);
+  expect(hint({ ranksThatWouldDo: 2, fits: 'recompute: full' })).toBe(
+    `It fits with recompute: full; or ${two}.`,
+  );
 });

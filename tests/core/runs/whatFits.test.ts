@@ -4,10 +4,10 @@ import { checkRecipe } from '../../../main/core/runs/recipe.ts';
 import { whatFits } from '../../../main/core/runs/whatFits.ts';
 
 /** Bytes of a run as an engine would plan it: state by the mode, activations by the budget and what is recomputed. */
-async function needs({ optimizer, recompute, packing }: Recipe): Promise<number> {
+async function needs({ optimizer, recompute, packing, sharding = 'auto' }: Recipe): Promise<number> {
   const state = optimizer.mode === 'bf16sr' ? 500 : 1000;
   const kept = { P0: 4, P2: 3, P1: 2, auto: 2, full: 1 }[recompute];
-  return Promise.resolve(state + packing.budget * kept);
+  return Promise.resolve((state + packing.budget * kept) * (sharding === 'optimizer' ? 2 : 1));
 }
 
 function told(freeBytes: number, more: object = {}, onGpu = true): Promise<string | undefined> {
@@ -30,6 +30,13 @@ it('offers no bf16 state on the CPU, and no sums in bf16', async () => {
   const optimizer = { mode: 'bf16sr', gradients: 'bf16' };
   expect(await told(3000, { optimizer, recompute: 'full' })).toBe(
     'optimizer.gradients: auto, packing.budget: 2048 and gradAccumulation: 2',
+  );
+});
+
+it('splits over ranks what must be before anything is kept in fewer bits', async () => {
+  expect(await told(9200, { sharding: 'optimizer' })).toBe('sharding: auto');
+  expect(await told(5000, { sharding: 'optimizer' })).toBe(
+    'sharding: auto, optimizer.mode: bf16sr and recompute: full',
   );
 });
 
