@@ -222,6 +222,18 @@ export const recipeGroups: RecipeGroup[] = [
         ),
         why: 'Saves memory for time; gradients stay identical',
       },
+      {
+        path: 'sharding',
+        label: 'Split over GPUs',
+        kind: 'choice',
+        choices: choices(
+          ['', 'what does not fit'],
+          ['optimizer', 'optimizer state'],
+          ['gradients', 'and gradients'],
+          ['weights', 'and weights'],
+        ),
+        why: 'With several GPUs: what each keeps a share of',
+      },
     ],
   },
   {
