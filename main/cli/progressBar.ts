@@ -18,10 +18,16 @@ export interface ProgressBar {
   end: () => void;
 }
 
-/** A bar redrawn in place on a terminal; elsewhere one line every few seconds. Writes to `stream` (stderr). */
-export function createProgressBar(stream: NodeJS.WriteStream, now: () => number = Date.now): ProgressBar {
+/**
+ * A bar redrawn in place on a terminal; elsewhere one line every few seconds. Writes to `stream` (stderr).
+ * @param now milliseconds by a clock that no one sets
+ */
+export function createProgressBar(
+  stream: NodeJS.WriteStream,
+  now: () => number = () => performance.now(),
+): ProgressBar {
   const isTerminal = stream.isTTY;
-  let drawnAtMs = 0;
+  let drawnAtMs = -Infinity;
   let visible = false;
   let shown: Progress = { what: '', done: 0 };
   let startedAtMs = now();
@@ -53,13 +59,13 @@ export function createProgressBar(stream: NodeJS.WriteStream, now: () => number 
   };
   return {
     update: (progress) => {
-      if (progress.what !== shown.what) begin(progress, 0);
+      if (progress.what !== shown.what) begin(progress, -Infinity);
       shown = progress;
       const isLast = progress.total !== undefined && progress.done >= progress.total;
       if (now() - drawnAtMs >= (isTerminal ? redrawMs : plainMs) || isLast) draw();
     },
     wait: (what) => {
-      begin({ what, done: 0 }, isTerminal ? 0 : now());
+      begin({ what, done: 0 }, isTerminal ? -Infinity : now());
     },
     clear,
     end: () => {

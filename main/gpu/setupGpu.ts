@@ -15,7 +15,7 @@ export function setupGpu(context: AppContext): void {
   app.on('child-process-gone', (_event, { type, reason }) => {
     if (type !== 'GPU' || reason === 'clean-exit' || context.isQuitting) return;
     process.stderr.write(`[main ${process.pid}] the graphics process ended (${reason})\n`);
-    if (context.settings.get().drawsInSoftware || !isLosing(Date.now())) return;
+    if (context.settings.get().drawsInSoftware || !isLosing(performance.now())) return;
     context.settings.update({ drawsInSoftware: true });
     void startAgain(context);
   });

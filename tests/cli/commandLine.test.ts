@@ -102,6 +102,12 @@ test('what says nothing of itself is named with the time it takes; what is count
   expect(written()).toContain('Saving…  0:05');
   bar.update({ what: 'Training', done: 1, total: 2 });
   expect(written()).toContain('50 %');
+  // A clock that is set back stops no bar, and one that jumps ahead makes nothing late.
+  vi.setSystemTime(0);
+  vi.advanceTimersByTime(1000);
+  bar.update({ what: 'Training', done: 3, total: 4 });
+  vi.setSystemTime(1e15);
+  expect(written()).toContain('75 %  3 / 4  0:00 left');
   vi.advanceTimersByTime(9000);
   expect(written()).toBe('');
   bar.update({ what: 'Planning memory', done: 0 });
