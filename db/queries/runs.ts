@@ -224,6 +224,24 @@ export function runQueries(db: Db) {
     },
     /** What `read` reads is of one state of the database, whatever others write meanwhile. */
     inOneState: <T>(read: () => T): T => db.transaction(read).deferred(),
+    /**
+     * A home that was moved or copied names its runs' folders where they were. From now on they are those below `runs`,
+     * which ends with a separator; engines that work elsewhere are another home's. Returns how many were changed.
+     * The oldest and the newest run say whether it was moved: all are changed at once.
+     */
+    moveInto: (runs: string): number => {
+      const isMoved = `SELECT 1 FROM (SELECT * FROM (SELECT id, folder FROM runs ORDER BY rowid LIMIT 1)
+        UNION SELECT * FROM (SELECT id, folder FROM runs ORDER BY rowid DESC LIMIT 1)) WHERE folder <> ? || id`;
+      if (db.prepare(isMoved).get(runs) === undefined) return 0;
+      return db
+        .prepare(
+          `UPDATE runs SET folder = @runs || id, engine = NULL,
+             checkpointPath = CASE WHEN substr(checkpointPath, 1, length(folder)) = folder
+               THEN @runs || id || substr(checkpointPath, length(folder) + 1) ELSE checkpointPath END
+           WHERE folder <> @runs || id`,
+        )
+        .run({ runs }).changes;
+    },
     find: (name: string) =>
       db
         .prepare(

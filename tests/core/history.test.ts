@@ -1,4 +1,14 @@
-import { mkdtempSync, openSync, readFileSync, readdirSync, statSync, writeSync, closeSync } from 'node:fs';
+import {
+  closeSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+} from 'node:fs';
+import { realpathSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -109,6 +119,25 @@ describe('a history that another program holds', () => {
       await next.call('runs:tag', { id: 'run-002', tags: ['x'] });
     },
   );
+});
+
+it('a copied home works on its own files: what is deleted in it stays where it was copied from', async () => {
+  const { home, file } = await filledHome();
+  const checkpointOf = (root: string) => join(root, 'runs', 'run-001', 'out', 'checkpoint-00000400');
+  mkdirSync(checkpointOf(home), { recursive: true });
+  for (const name of ['state.json', 'manifest.json'])
+    writeFileSync(join(checkpointOf(home), name), `{"step":${String(numSteps)}}`);
+  const db = await openDatabase(file);
+  runQueries(db).update('run-001', { checkpointPath: checkpointOf(home), checkpointStep: numSteps });
+  db.close();
+  const copy = join(mkdtempSync(join(tmpdir(), 'tessera-history-test-')), 'copy of it');
+  cpSync(home, copy, { recursive: true });
+  const core = await attach(copy);
+  const { checkpoints } = await core.call('runs:checkpoints', { id: 'run-001' });
+  expect(checkpoints.map(({ path }) => path)).toEqual([checkpointOf(realpathSync(copy))]);
+  await core.call('runs:delete', { ids: ['run-001'], forever: true });
+  expect(existsSync(checkpointOf(copy))).toBe(false);
+  expect(existsSync(checkpointOf(home))).toBe(true);
 });
 
 describe('a history that is damaged', () => {

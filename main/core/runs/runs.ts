@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, sep } from 'node:path';
 import { z } from 'zod';
 import { accountQueries, type AccountQueries } from '../../../db/queries/accounts.ts';
 import { calibrationQueries } from '../../../db/queries/calibrations.ts';
@@ -10,6 +10,7 @@ import { telemetryQueries } from '../../../db/queries/telemetry.ts';
 import { seriesQueries, type SeriesQueries } from '../../../db/queries/series.ts';
 import type { CostModel } from '../../contract/cost.ts';
 import type { CallContext } from '../../contract/channel.ts';
+import { counted } from '../../contract/counted.ts';
 import { isOnCpu } from '../../contract/device.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import type { Recipe } from '../../contract/recipe.ts';
@@ -91,6 +92,9 @@ export class Runs {
     this.context = context;
     this.datasets = datasets;
     this.queries = runQueries(context.db);
+    // Before anything works on a run: a copy of a home must neither train into nor delete what is the other's.
+    const numMoved = this.queries.moveInto(`${context.home.runs}${sep}`);
+    if (numMoved > 0) context.log(`the home was elsewhere before: ${counted(numMoved, 'run')} found in it`);
     this.series = seriesQueries(context.db);
     this.accounts = accountQueries(context.db);
     this.notes = noteQueries(context.db);
