@@ -59,6 +59,8 @@ class StatementParser {
         return [this.#set(line)];
       case 'with':
         return [this.#with(line)];
+      case 'autoescape':
+        return [this.#autoescape(line)];
       case 'macro':
         return [this.#macro(line)];
       case 'call':
@@ -155,6 +157,14 @@ class StatementParser {
       bindings.push([target, p.expression()]);
     }
     return { type: 'with', bindings, body: this.#block('endwith'), line };
+  }
+
+  /** Off is what a chat template has anyway; on, it would write `&lt;` where somebody wrote `<`. */
+  #autoescape(line: number): Statement {
+    const value = this.#p.expression();
+    if (value.type !== 'constant' || value.value !== false)
+      throw new TemplateError('TypeError', "'autoescape' can only be false here: a chat is no HTML", line);
+    return { type: 'with', bindings: [], body: this.#block('endautoescape'), line };
   }
 
   #signature(): Signature {

@@ -52,7 +52,7 @@ export async function* renderLines(
 export async function* maskLines(
   lines: AsyncIterable<Line[]>,
   { template, supervision, templateArguments }: RenderOptions & { readonly supervision: SupervisionOptions },
-  { tokenizer, byteLevel }: TokenizerFile,
+  { tokenizer, numBytes }: TokenizerFile,
 ): AsyncGenerator<MaskedRow | RowFailure> {
   for await (const line of rows(lines)) {
     const rendered = attempt(line, templateArguments, (context) =>
@@ -67,7 +67,7 @@ export async function* maskLines(
     const ids = encoding.getIds();
     yield {
       ids,
-      supervised: [...supervisedTokens(text, rendered.supervised, ids, encoding, byteLevel?.numBytes)],
+      supervised: [...supervisedTokens(text, rendered.supervised, ids, encoding, numBytes)],
     };
   }
 }

@@ -25,14 +25,14 @@ export class ExampleTokenizer {
   private readonly words: WordTokenizer | undefined;
 
   private constructor(
-    { tokenizer, specialTexts, byteLevel }: TokenizerFile,
+    { tokenizer, specialTexts, numBytes }: TokenizerFile,
     words: WordTokenizer | undefined,
     bosId: number | undefined,
     eosId: number | undefined,
   ) {
     this.tokenizer = tokenizer;
     this.specialTexts = specialTexts;
-    this.numBytes = byteLevel?.numBytes;
+    this.numBytes = numBytes;
     this.words = words;
     this.bosId = bosId;
     this.eosId = eosId;
@@ -42,7 +42,7 @@ export class ExampleTokenizer {
   static async open(model: ModelFolder): Promise<ExampleTokenizer> {
     try {
       const file = readTokenizerFile(model.tokenizerFile);
-      const { tokenizer, splitter, byteLevel } = file;
+      const { tokenizer, splitter, numBytes } = file;
       const idOf = (name: string) => {
         const text = model.specialTokens[name];
         return text === undefined ? undefined : (tokenizer.tokenToId(text) ?? undefined);
@@ -52,7 +52,7 @@ export class ExampleTokenizer {
       const added = (await tokenizer.encode('', null, { addSpecialTokens: true })).getIds()[0];
       const byProcessor = added === eosId ? undefined : added;
       const bosId = model.addBos === undefined ? byProcessor : model.addBos ? idOf('bos_token') : undefined;
-      const words = splitter && byteLevel && (await WordTokenizer.open(tokenizer, splitter));
+      const words = splitter && numBytes && (await WordTokenizer.open(tokenizer, splitter));
       return new ExampleTokenizer(file, words, bosId, eosId);
     } catch (error) {
       const hint = 'Copy the tokenizer.json that belongs to the model into its folder.';

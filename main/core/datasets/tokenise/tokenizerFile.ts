@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Tokenizer } from 'tokenizers';
-import { WordSplitter, type AddedToken, type TokenizerJson } from './wordSplitter.ts';
+import { mergesWords, WordSplitter, type AddedToken, type TokenizerJson } from './wordSplitter.ts';
 
 /** What a `tokenizer.json` says beyond what the library tells. */
 export interface TokenizerFile {
@@ -9,6 +9,8 @@ export interface TokenizerFile {
   specialTexts: string[];
   /** Absent for tokenizers that are not byte-level. */
   byteLevel: ByteLevelVocabulary | undefined;
+  /** Its bytes by token id, where tokens with as many bytes as the text are the text. */
+  numBytes: Uint16Array | undefined;
   /** Tokens that the vocabulary holds by name, special ones and others. */
   addedIds: ReadonlySet<number>;
   /** Absent where words do not stand alone. */
@@ -35,13 +37,31 @@ export function readTokenizerFile(path: string): TokenizerFile {
   const json = JSON.parse(text) as TokenizerJson;
   const { added_tokens: added = [], model } = json;
   const specials = added.filter(({ special }) => special).map(({ content }) => content);
+  const byteLevel = isByteLevel(json) ? readByteLevel(model?.vocab, added) : undefined;
   return {
     tokenizer,
     specialTexts: specials.sort((a, b) => b.length - a.length),
-    byteLevel: readByteLevel(model?.vocab, added),
+    byteLevel,
+    numBytes: keepsText(json) ? byteLevel?.numBytes : undefined,
     addedIds: new Set(added.map((token) => token.id)),
     splitter: WordSplitter.of(json),
   };
+}
+
+const steps = ({ pre_tokenizer: pre }: TokenizerJson) =>
+  pre?.type === 'Sequence' ? (pre.pretokenizers ?? []) : [pre];
+
+function isByteLevel(json: TokenizerJson): boolean {
+  return steps(json).some((step) => step?.type === 'ByteLevel');
+}
+
+/** Nothing is changed, put before it or stood in for; that it is composed (NFC) `supervisedTokens` sees by itself. */
+function keepsText(json: TokenizerJson): boolean {
+  const { normalizer, model } = json;
+  if (model === undefined || !mergesWords(model)) return false;
+  const isChanged = normalizer !== null && normalizer !== undefined && normalizer.type !== 'NFC';
+  const adds = steps(json).some((step) => step?.type === 'Metaspace' || step?.add_prefix_space === true);
+  return !isChanged && !adds;
 }
 
 /** Added tokens are written as themselves, whatever characters they have. */

@@ -126,7 +126,8 @@ export class WordSplitter {
   }
 }
 
-function mergesWords(model: ModelJson): boolean {
+/** Whether a word's tokens are its bytes, merged: none is unknown or written otherwise within a word. */
+export function mergesWords(model: ModelJson): boolean {
   const { type, dropout, unk_token, continuing_subword_prefix, end_of_word_suffix } = model;
   return type === 'BPE' && !dropout && !unk_token && !continuing_subword_prefix && !end_of_word_suffix;
 }

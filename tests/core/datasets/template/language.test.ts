@@ -35,6 +35,7 @@ function error(template: string): string {
 describe('renders what Python renders', () => {
   it.each([
     ['{{ [yes, nil, f, h, k, big, g] }}', '[True, None, 1.0, 1e+16, 1.234e-05, 12345678901234567890, -2.5]'],
+    ['{% set a = 1 %}{% autoescape false %}{% set a = "<b>" %}{{ a }}{% endautoescape %}{{ a }}', '<b>1'],
     ['{{ o }}', "{'b': 'last', '10': [1], '2': None, 'items': 'own'}"],
     ['{{ o|tojson }}', '{"b": "last", "10": [1], "2": null, "items": "own"}'],
     ['{{ [u, f, big]|tojson }}', '["ÄöSS ß 杭州 🏞️x　", 1.0, 12345678901234567890]'],
@@ -159,6 +160,7 @@ describe('fails where Python fails, in its words', () => {
     ['{{ x|nofilter }}', "TemplateAssertionError: No filter named 'nofilter'."],
     ['{% macro m(a, b=a, c) %}{% endmacro %}', 'non-default argument follows default argument'],
     ['{% do l %}', "TemplateSyntaxError: Encountered unknown tag 'do'."],
+    ['{% autoescape true %}{% endautoescape %}', "'autoescape' can only be false here"],
     ['{{ 1', 'TemplateSyntaxError'],
     ['{% if x %}', 'TemplateSyntaxError: Unexpected end of template'],
     ['{# open', 'TemplateSyntaxError: Missing end of comment tag'],

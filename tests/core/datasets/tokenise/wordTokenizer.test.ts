@@ -1,8 +1,9 @@
 import { createRequire } from 'node:module';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Tokenizer } from 'tokenizers';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { bundled } from '../../../../main/core/bundled.ts';
 import { Random } from '../../../../main/core/random.ts';
 import { EncodedWords } from '../../../../main/core/datasets/tokenise/encodedText.ts';
@@ -128,6 +129,39 @@ describe.each(Object.entries(files))('words of the %s tokenizer', (_, path) => {
       }
     }
     expect(numByWords).toBeGreaterThan(1000);
+  });
+});
+
+describe('tokens counted by their bytes', () => {
+  const plain = JSON.parse(readFileSync(files.bundled, 'utf8')) as TokenizerJson;
+  const folder = mkdtempSync(join(tmpdir(), 'tokenizers-'));
+  afterAll(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const read = (changes: Partial<TokenizerJson>) => {
+    const file = join(folder, 'tokenizer.json');
+    writeFileSync(file, JSON.stringify({ ...plain, ...changes }));
+    return readTokenizerFile(file);
+  };
+
+  it('are so only where nothing is changed, put before or stood in for', () => {
+    const prefixed = { type: 'ByteLevel', add_prefix_space: true, trim_offsets: false, use_regex: true };
+    expect(read({}).numBytes).toBeDefined();
+    expect(read({ normalizer: { type: 'NFKC' } }).numBytes).toBeUndefined();
+    expect(read({ pre_tokenizer: prefixed }).numBytes).toBeUndefined();
+    expect(read({ pre_tokenizer: { type: 'WhitespaceSplit' } }).byteLevel).toBeUndefined();
+    expect(read({ model: { ...plain.model, unk_token: '<|endoftext|>' } }).numBytes).toBeUndefined();
+  });
+
+  it('are not where a normalizer changes as many bytes as it adds', async () => {
+    const { tokenizer, numBytes } = read({ normalizer: { type: 'NFKC' } });
+    // One byte less, then one more.
+    const text = '\ufb01 abc \u2177';
+    const encoding = await tokenizer.encode(text, null, { addSpecialTokens: false });
+    const mask = supervisedTokens(text, [[2, 5]], encoding.getIds(), encoding, numBytes);
+    const learned = encoding.getOffsets().filter((_, i) => mask[i] === 1);
+    expect(learned.length).toBeGreaterThan(0);
+    expect(learned.every(([from = 0, to = 0]) => from >= 2 && to <= 5)).toBe(true);
   });
 });
 
