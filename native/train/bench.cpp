@@ -388,7 +388,6 @@ Json run_bench(Backend& device, const BenchOptions& o) {
       {"shape", o.shape},
       {"strategy", o.strategy},
       {"policy", policy},
-      {"sharding", o.rank.world > 1 ? Json(sharding_name(o.sharding)) : Json()},
       {"gradients", executor.gradient_type() == DType::bf16 ? "bf16" : "fp32"},
       {"msPerStep", {{"median", sorted[sorted.size() / 2]}, {"min", sorted.front()}, {"max", sorted.back()}}},
       {"positionsPerStep",
@@ -411,6 +410,8 @@ Json run_bench(Backend& device, const BenchOptions& o) {
       {"ops", op_table(device, backend)}};
   if (device.fixed_shapes()) report["host"] = host_rows(backend.rows(), {});
   if (const std::string source = device.profile_source(); !source.empty()) report["profileSource"] = source;
+  report["msPerStep"]["mean"] = total / n;  // the others mean little where few steps are submitted ahead
+  if (o.rank.world > 1) report["sharding"] = sharding_name(o.sharding);
   if (o.hash) report["weightHash"] = weight_hash(device, executor.parameters(), o.link);
   const DeviceRoof roof = device.roof();
   if (roof.flops_per_second > 0)

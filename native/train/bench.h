@@ -41,7 +41,7 @@ i64 used_bytes(const std::string& device);
 
 ModelConfig shape_config(const std::string& shape);  // throws invalid_shape
 
-// {msPerStep: {median,min,max}, positionsPerStep, realTokensPerSecond, fill, mfu?, peakMemoryGiB,
+// {msPerStep: {mean,median,min,max}, positionsPerStep, realTokensPerSecond, fill, mfu?, peakMemoryGiB,
 // launchesPerStep, kernelsPerStep,
 // loss: {first,last}, memory: {…}, ops: […]}
 Json run_bench(Backend& device, const BenchOptions& options);
