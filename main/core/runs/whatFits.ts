@@ -12,7 +12,8 @@ interface Variant {
 
 /**
  * The changes of a recipe with which a run fits: the first that does of recomputing what must be, then everything,
- * splitting what must be over ranks, state in bf16, and bins of half the size, twice as many a step. Absent where none does.
+ * splitting what must be over ranks, state in bf16, gradients in bf16 by one bin a step, and bins of half the size, twice
+ * as many a step. Absent where none does.
  * @param needs bytes that the engine would take for a recipe
  */
 export async function whatFits(
@@ -41,6 +42,15 @@ function* variants(recipe: Recipe, onGpu: boolean): Generator<Variant> {
     };
     yield smallest;
     yield* recomputed(smallest);
+  }
+  // One bin a step lets gradients be bf16.
+  if (onGpu && recipe.gradAccumulation > 1 && optimizer.gradients !== 'fp32') {
+    const one = {
+      recipe: { ...smallest.recipe, gradAccumulation: 1 },
+      changes: [...smallest.changes, 'gradAccumulation: 1'],
+    };
+    yield one;
+    yield* recomputed(one);
   }
   // Sums over bins are fp32.
   if (optimizer.gradients === 'bf16')

@@ -4,8 +4,10 @@ import { checkRecipe } from '../../../main/core/runs/recipe.ts';
 import { whatFits } from '../../../main/core/runs/whatFits.ts';
 
 /** Bytes of a run as an engine would plan it: state by the mode, activations by the budget and what is recomputed. */
-async function needs({ optimizer, recompute, packing, sharding = 'auto' }: Recipe): Promise<number> {
-  const state = optimizer.mode === 'bf16sr' ? 500 : 1000;
+async function needs(recipe: Recipe): Promise<number> {
+  const { optimizer, recompute, packing, gradAccumulation, sharding = 'auto' } = recipe;
+  const sums = gradAccumulation > 1 && optimizer.mode === 'bf16sr' ? 200 : 0;
+  const state = (optimizer.mode === 'bf16sr' ? 300 : 1000) + sums;
   const kept = { P0: 4, P2: 3, P1: 2, auto: 2, full: 1 }[recompute];
   return Promise.resolve((state + packing.budget * kept) * (sharding === 'optimizer' ? 2 : 1));
 }
@@ -37,6 +39,14 @@ it('splits over ranks what must be before anything is kept in fewer bits', async
   expect(await told(9200, { sharding: 'optimizer' })).toBe('sharding: auto');
   expect(await told(5000, { sharding: 'optimizer' })).toBe(
     'sharding: auto, optimizer.mode: bf16sr and recompute: full',
+  );
+});
+
+it('offers one bin a step, of which gradients are bf16', async () => {
+  const summed = { optimizer: { mode: 'bf16sr' }, recompute: 'full', gradAccumulation: 2 };
+  expect(await told(4450, summed)).toBe('gradAccumulation: 1');
+  expect(await told(4450, { ...summed, optimizer: { mode: 'bf16sr', gradients: 'fp32' } })).toBe(
+    'packing.budget: 2048 and gradAccumulation: 4',
   );
 });
 
