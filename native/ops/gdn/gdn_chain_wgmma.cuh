@@ -31,7 +31,7 @@ struct Pipe {
   static constexpr int kSharedBytes = kImages + 2 * kStateHalfBytes;
   static_assert(kSharedBytes <= 227 * 1024);
 
-  enum Barrier { kMeeting = 1, kPrepared, kImage, kTurn = kImage + 2, kStarted = kTurn + 2 };
+  enum Barrier { kMeeting = 1, kPrepared = kMeeting + 2, kImage, kTurn = kImage + 2, kStarted = kTurn + 2 };
 };
 
 #ifdef TESSERA_WGMMA
@@ -104,8 +104,13 @@ struct Walk {
   }
 
   // The two sides, once a chunk. Warpgroups 1 and 2: before its tiles are used, and after their last use of
-  // the chunk before. That warpgroup 0 waits too costs nothing, and compute-sanitizer follows no bar.arrive.
-  __device__ void meet() const { named_barrier_anywhere(Pipe::kMeeting, Pipe::kThreads); }
+  // the chunk before. That warpgroup 0 waits too costs nothing, and compute-sanitizer follows no bar.arrive;
+  // nor does it know of a warp that it is through a barrier before that warp runs again. Whoever is through
+  // the second has seen everybody through the first.
+  __device__ void meet() const {
+    named_barrier_anywhere(Pipe::kMeeting, Pipe::kThreads);
+    named_barrier_anywhere(Pipe::kMeeting + 1, Pipe::kThreads);
+  }
 
   // Starts writing the state that enters (leaves, in reverse) a step's chunk, given as this warp's left
   // operands: [2 halves of the values][128 key dims][64 values] as in the tiles of gdn_bwd_chunk_wgmma.cu.

@@ -51,7 +51,6 @@ if wants operations; then program cuda_ops_check "$build/cuda_ops_check" --devic
 if wants cores; then
   program gdn_check "$build/gdn_check"
   program attention_check "$build/attention_check"
-  program barrier_check "$build/barrier_check"
 fi
 
 if wants model; then
