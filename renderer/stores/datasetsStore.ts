@@ -91,6 +91,8 @@ export const useDatasetsStore = defineStore('datasets', () => {
           signal: abort.signal,
           onProgress: ({ done, total, detail, unit }) => {
             if (unit !== 'bytes') return;
+            // First they are read for their hash, then from the start again for their rows.
+            if (done < (samples.at(-1)?.value ?? 0)) samples.length = 0;
             samples.push({ atMs: performance.now(), value: done });
             const bytesPerSecond = rateOf(samples);
             update(key, {

@@ -255,14 +255,23 @@ export function modelDirOf(model: string | undefined): string {
   return model === undefined || model === 'bundled' ? bundled().model : model;
 }
 
+const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+
 async function hashFiles(paths: string[], call: CallContext): Promise<JobFile[]> {
   const files: JobFile[] = [];
-  for (const path of await listDataFiles(paths, call.signal)) {
+  const listed = await listDataFiles(paths, call.signal);
+  const total = listed.reduce((sum, path) => sum + sizeOf(path), 0);
+  let done = 0;
+  const onBytes = (numBytes: number) => {
+    call.progress({ what: 'Reading the files', done: (done += numBytes), total, unit: 'bytes' });
+  };
+  for (const path of listed) {
     try {
       const stats = statSync(path);
-      const sha256 = await hashFile(path, () => undefined, call.signal);
+      const sha256 = await hashFile(path, onBytes, call.signal);
       files.push({ path, sizeBytes: stats.size, modifiedMs: stats.mtimeMs, sha256 });
     } catch (error) {
+      if (call.signal.aborted) throw new TesseraError('cancelled', 'the import was cancelled');
       throw describeFileError(error, path);
     }
   }

@@ -228,8 +228,8 @@ describe('the file system', () => {
     let isChanged = false;
     const importing = datasets.import(request([path], makeModel({ template: chatMl })), {
       signal: new AbortController().signal,
-      progress: ({ done }) => {
-        if (done === 0 || isChanged) return;
+      progress: ({ what, done }) => {
+        if (what !== 'Importing' || done === 0 || isChanged) return;
         isChanged = true;
         writeFileSync(path, `${text}${row}`);
       },

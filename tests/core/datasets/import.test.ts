@@ -376,21 +376,24 @@ describe('the cache', () => {
     expect(() => datasets.find(dataset.id)).toThrow('there is no dataset');
   });
 
-  it('is not left half-written by a cancelled import', async () => {
-    const home = tempFolder();
-    const { datasets } = await openDatasets(home);
-    const row = chat('a '.repeat(200), 'b '.repeat(800));
-    const folder = writeFiles({ 'a.jsonl': lines(...Array.from({ length: 5000 }, () => row)) });
-    const abort = new AbortController();
-    const importing = datasets.import(request([folder], makeModel({ template: chatMl })), {
-      signal: abort.signal,
-      progress: ({ done }) => {
-        if (done > 0) abort.abort();
-      },
-    });
-    await expect(importing).rejects.toThrow('cancelled');
-    expect(readdirSync(join(home, 'caches'))).toEqual([]);
-  });
+  it.each(['Reading the files', 'Importing'])(
+    'is not left half-written by an import cancelled while %s',
+    async (during) => {
+      const home = tempFolder();
+      const { datasets } = await openDatasets(home);
+      const row = chat('a '.repeat(200), 'b '.repeat(800));
+      const folder = writeFiles({ 'a.jsonl': lines(...Array.from({ length: 5000 }, () => row)) });
+      const abort = new AbortController();
+      const importing = datasets.import(request([folder], makeModel({ template: chatMl })), {
+        signal: abort.signal,
+        progress: ({ what, done }) => {
+          if (what === during && done > 0) abort.abort();
+        },
+      });
+      await expect(importing).rejects.toThrow('cancelled');
+      expect(readdirSync(join(home, 'caches'))).toEqual([]);
+    },
+  );
 
   it('keeps places and lengths of every example', async () => {
     const folder = writeFiles({ 'a.jsonl': lines('', '{"text":"abc"}'), 'b.txt': 'hello' });
