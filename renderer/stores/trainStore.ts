@@ -1,5 +1,6 @@
 import { defineStore } from 'pinia';
 import { computed, ref, shallowRef, watch } from 'vue';
+import type { Progress } from '../../main/contract/channel.ts';
 import type { ErrorBody } from '../../main/contract/errors.ts';
 import { issueWords } from '../../main/contract/issueWords.ts';
 import { recipeSchema, type RecipeInput } from '../../main/contract/recipe.ts';
@@ -7,6 +8,7 @@ import type { Preflight, RunSummary } from '../../main/contract/runs.ts';
 import { client } from '../client.ts';
 import { useCoreStore } from './coreStore.ts';
 import { errorInWindow } from '../errorInWindow.ts';
+import { percent } from '../format.ts';
 import { useNoticeStore } from './noticeStore.ts';
 
 const draftKey = 'tessera.draft';
@@ -27,6 +29,8 @@ export const useTrainStore = defineStore('train', () => {
   const preflight = shallowRef<Preflight>();
   const problem = shallowRef<ErrorBody>();
   const isChecking = ref(false);
+  /** What the check is at: `Timing steps, 40 %`. */
+  const checking = ref<string>();
   const checkedAtMs = ref(0);
   let timer: ReturnType<typeof setTimeout> | undefined;
   let abort: AbortController | undefined;
@@ -42,8 +46,13 @@ export const useTrainStore = defineStore('train', () => {
     abort = new AbortController();
     const { signal } = abort;
     isChecking.value = true;
+    checking.value = undefined;
+    const onProgress = ({ what, done, total }: Progress) => {
+      if (signal.aborted) return;
+      checking.value = total === undefined ? what : `${what}, ${percent(Math.min(1, done / total), 0)}`;
+    };
     try {
-      const result = await client.call('runs:preflight', { recipe: recipe.value }, { signal });
+      const result = await client.call('runs:preflight', { recipe: recipe.value }, { signal, onProgress });
       if (signal.aborted) return;
       preflight.value = result;
       problem.value = undefined;
@@ -96,6 +105,7 @@ export const useTrainStore = defineStore('train', () => {
     preflight,
     problem,
     isChecking,
+    checking,
     checkedAtMs,
     check,
     set: (next: RecipeInput) => {

@@ -20,6 +20,16 @@ const refreshMs = 500;
 /** So many of the newest steps are kept: the history, read again, may not hold them yet. */
 const numRecent = 2000;
 
+/** A command that has not been done by then is told of: a step may take a minute, and a large model is long in saving. */
+const silentMs = 2000;
+const waits = {
+  pause: 'Finishing the step, then it pauses',
+  stop: 'Finishing the step and saving',
+  checkpoint: 'Finishing the step and saving a checkpoint',
+  profile: 'Waiting for a step to be profiled',
+  resume: 'Going on',
+};
+
 type Columns = Map<RunMetric, LiveSeries>;
 
 /** One run as it is now and as it goes on: its record, its series, its events. Follows `id` and the core's restarts. */
@@ -140,9 +150,16 @@ export function useRun(id: Ref<string>, axis: Ref<RunAxis>) {
   }
   const command = (name: 'pause' | 'stop' | 'checkpoint' | 'profile' | 'resume', from?: CheckpointChoice) =>
     attempt(`${name[0]?.toUpperCase() ?? ''}${name.slice(1)} did not work`, async () => {
-      if (name === 'resume')
-        await client.call('runs:resume', { id: id.value, ...(from !== undefined && { from }) });
-      else await client.call('runs:command', { id: id.value, command: name });
+      const told = setTimeout(() => {
+        notices.note(waits[name]);
+      }, silentMs);
+      try {
+        if (name === 'resume')
+          await client.call('runs:resume', { id: id.value, ...(from !== undefined && { from }) });
+        else await client.call('runs:command', { id: id.value, command: name });
+      } finally {
+        clearTimeout(told);
+      }
     });
   /** Without `noteId` a new note; an empty text removes it. */
   const writeNote = (note: { noteId?: number; step?: number; text: string }) =>
