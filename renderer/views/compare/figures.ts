@@ -75,3 +75,8 @@ export function cell(value: unknown): string {
   if (typeof value === 'string') return value;
   return value === undefined || value === null ? '–' : JSON.stringify(value);
 }
+
+/** Of a path the end tells runs apart, and is what a narrow column would cut off. */
+export function shortCell(value: unknown): string {
+  return cell(value).replace(/^(?:\/|[A-Za-z]:\\).*[\\/](?=[^\\/]+$)/, '…/');
+}

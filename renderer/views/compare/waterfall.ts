@@ -209,7 +209,7 @@ function signed(us: number, digits: number): string {
 }
 
 /** At 11 pixels, of the interface's letters. */
-const letterPx = 6;
+const letterPx = 5.4;
 
 /** Lines break between words; a word that is longer than a line is cut, and told whole when pointed at. */
 function barLabel(text: string, widthPx: number): string {
