@@ -5,6 +5,7 @@ export const command = defineCommand({
   usage: 'ID',
   options: {},
   numPositionals: [1, 1],
+  waiting: 'Removing',
   run: async ({ core, positionals: [id = ''] }) => {
     const client = await core();
     const { removed } = await client.call('datasets:remove', { id });

@@ -10,6 +10,7 @@ export const command = defineCommand({
     count: { type: 'string', value: 'N', help: 'How many (10)' },
   },
   numPositionals: [1, 1],
+  waiting: 'Reading the rows',
   run: async ({ core, positionals: [id = ''], options, progress }) => {
     const from = numberOption('from', options.from, { min: 0, integer: true }) ?? 0;
     const count = numberOption('count', options.count, { min: 0, max: 1000, integer: true }) ?? 10;

@@ -7,6 +7,7 @@ export const command = defineCommand({
   usage: 'ID',
   options: {},
   numPositionals: [1, 1],
+  waiting: 'Reading the dataset',
   run: async ({ core, positionals: [id = ''], progress }) => {
     const shown = await (await core()).call('datasets:show', { id }, { onProgress: progress.update });
     return { datasets: [{ ...shown.dataset, lengths: shown.lengths }], ...shown };

@@ -52,6 +52,7 @@ export const command = defineCommand({
   usage: '(ID | --lengths FILE) --budget N',
   options,
   numPositionals: [0, 1],
+  waiting: 'Packing',
   run: async (invocation): Promise<PackResult | { plans: PackResult[] }> => {
     const budgets = listOf(invocation.options.budget).map((text) => wholeNumber('budget', text));
     if (budgets.length === 0) throw usage('--budget N is missing', 'For instance: --budget 8192');

@@ -13,6 +13,7 @@ export const command = defineCommand({
     },
   },
   numPositionals: [2, Infinity],
+  waiting: 'Comparing',
   run: async ({ positionals, options, core }) =>
     (await core()).call('runs:compare', { ids: positionals, whole: options.whole }),
   text: ({ differences, results, whyFaster, whyNot }) => {
