@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # compute-sanitizer's four tools on the Hopper kernels and on `verify` of a small model: two layers that the fast kernels
-# serve, bf16, one training step; racecheck of it by the portable kernels too. Prints rows of check_all.sh's table; exits 1 on a failure.
+# serve, bf16, one training step. Prints rows of check_all.sh's table; exits 1 on a failure.
 # Usage: check_sanitizer.sh BUILD_DIR DEVICE FOLDER_OF_SHAPES LOGS. SANITIZER_SECONDS: of each, 300 unless told.
 #
 # The model takes its products by the engine's own kernel (cuBLASLt is covered in a mount namespace, as root): racecheck
@@ -32,14 +32,12 @@ for tool in memcheck racecheck initcheck synccheck; do
   cases+=("$tool gdn_check" "$tool gdn_long" "$tool attention_check")
   [ ${#covered[@]} -gt 0 ] && cases+=("$tool model")
 done
-[ ${#covered[@]} -gt 0 ] && cases+=("racecheck portable")
 # Side by side: each is bound by one core.
 for case in "${cases[@]}"; do
   read -r tool what <<<"$case"
   run=(compute-sanitizer --tool "$tool" --print-limit 100000)
   case $what in
     model) run=("${covered[@]}" "${run[@]}" "${verify[@]}") ;;
-    portable) run=("${covered[@]}" "${run[@]}" "${verify[@]}" --kernels portable) ;;
     library) run+=("${verify[@]}") ;;
     gdn_long) run+=("$build/gdn_check" --quick-long) ;;
     *) run+=("$build/$what" --quick-hopper) ;;
