@@ -51,7 +51,7 @@ export function telemetryQueries(db: Db) {
   );
   const readTotals = db.prepare(
     `SELECT source, field, startMs, atMs, data FROM runTelemetry
-     WHERE runId = ? AND field IN ('', 'energyJ', 'memoryBytes') AND source LIKE 'gpu%' ORDER BY source, field, startMs`,
+     WHERE runId = ? AND field IN ('', 'energyJ', 'memoryBytes', 'powerW') AND source LIKE 'gpu%' ORDER BY source, field, startMs`,
   );
   const readOne = db.prepare(
     `SELECT source, field, startMs, atMs, data FROM runTelemetry WHERE runId = ? AND source = ?

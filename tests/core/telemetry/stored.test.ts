@@ -64,6 +64,22 @@ describe('stored telemetry', () => {
     db.close();
   });
 
+  it("counts the energy of the run's own time, though its counter is read every three seconds", async () => {
+    const { db, recorder, add } = await recorded();
+    // 500 W all along; the first reading of the counter is 2.6 s old, from when the GPU took more.
+    for (let i = 0; i <= 160; i += 1) {
+      const readAt = i < 4 ? -1453 : 50 * (i - ((i - 4) % 30));
+      add({
+        atMs: startMs + i * 100,
+        gpus: [{ device: 'cuda:0', powerW: 500, energyJ: 1e5 + readAt }],
+      });
+    }
+    recorder.close();
+    const { energyJ } = gpuTotals(telemetryQueries(db).readTotals('r'), 'cuda:0');
+    expect(energyJ).toBeCloseTo(8000, 6);
+    db.close();
+  });
+
   it('is written every five seconds, so that little is lost with a core that dies', async () => {
     const { db, add } = await recorded();
     for (let i = 0; i <= 60; i += 1)
