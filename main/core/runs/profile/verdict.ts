@@ -1,3 +1,4 @@
+import { counted } from '../../../contract/counted.ts';
 import type { Finding, ProfileRow, StoredProfile } from '../../../contract/profile.ts';
 import type { RunDetail } from '../../../contract/runs.ts';
 import { binsOf, largerCalls, lessPadding, type Advice, type Bins } from './advice.ts';
@@ -59,7 +60,7 @@ export function judgeProfile(profile: StoredProfile, run: RunDetail, account: Ac
     : `${where} this run back: ${percent(workMs / stepMs)} of the step is work.`;
   const summary = [
     isDevice && profile.launches !== undefined
-      ? `The CPU starts a step with ${String(profile.launches)} launches.`
+      ? `The CPU starts a step with ${counted(profile.launches, 'launch', 'launches')}.`
       : '',
     `${percent(workMs > 0 ? matrixMs / workMs : 0)} of the work is matrix products.`,
     `Padding is ${percent(padding)} of the positions.`,
@@ -86,7 +87,7 @@ function waitingForHost(idleMs: number, gapsMs: number, launches: number | undef
       ...(work.isChange ? work : { advice: leave, isChange: true }),
     },
     {
-      finding: `gaps between operations${launches === undefined ? '' : `, ${String(launches)} launches a step`}`,
+      finding: `gaps between operations${launches === undefined ? '' : `, ${counted(launches, 'launch', 'launches')} a step`}`,
       estimateMs: gapsMs,
       ...largerCalls(bins, 'so that each launch weighs less'),
     },
