@@ -23,6 +23,8 @@ export interface GoingImport {
   /** `12,345 rows`, as the core counts them. */
   rows?: string;
   bytesPerSecond?: number;
+  /** How much of the files was read for their hash, before their rows are. */
+  readShare?: number;
   error?: ErrorBody;
 }
 
@@ -91,14 +93,17 @@ export const useDatasetsStore = defineStore('datasets', () => {
           signal: abort.signal,
           onProgress: ({ done, total, detail, unit }) => {
             if (unit !== 'bytes') return;
-            // First they are read for their hash, then from the start again for their rows.
-            if (done < (samples.at(-1)?.value ?? 0)) samples.length = 0;
+            // Before any row is counted the files are read for their hash.
+            if (detail === undefined) {
+              update(key, { readShare: done / (total ?? Infinity) });
+              return;
+            }
             samples.push({ atMs: performance.now(), value: done });
             const bytesPerSecond = rateOf(samples);
             update(key, {
               bytes: done,
               ...(total !== undefined && { totalBytes: total }),
-              ...(detail !== undefined && { rows: detail }),
+              rows: detail,
               ...(bytesPerSecond !== undefined && { bytesPerSecond }),
             });
           },

@@ -11,7 +11,9 @@ import { isStr, textOf } from './template/taggedString.ts';
 import { toExample } from './toExample.ts';
 
 const shownChars = 240;
+/** After so long a few rows are enough; one alone, on a machine that is busy, would say little. */
 const enoughMs = 700;
+const fewRows = 50;
 const maxMs = 5000;
 
 /**
@@ -34,7 +36,8 @@ export async function previewFiles(
       try {
         for await (const item of itemsOf(file, read, either)) {
           rows.push(preview(file, item, read));
-          if (rows.length >= count || performance.now() - startedMs > enoughMs) return { rows, isAll: false };
+          const isLate = rows.length >= fewRows && performance.now() - startedMs > enoughMs;
+          if (rows.length >= count || isLate) return { rows, isAll: false };
         }
       } catch (error) {
         if (!(error instanceof UnreadableFileError)) throw describeFileError(error, file);
