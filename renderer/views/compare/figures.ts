@@ -9,7 +9,7 @@ export interface Line {
   best?: 'low' | 'high';
 }
 const loss = (value: number) => decimal(value, 3);
-export const results: Line[] = [
+const results: Line[] = [
   { label: 'Loss, first steps', value: (run) => run.firstLoss, write: loss },
   { label: 'Loss, last steps', value: (run) => run.lastLoss, write: loss, best: 'low' },
   { label: 'Loss, best 20 steps', value: (_run, { bestLoss }) => bestLoss, write: loss, best: 'low' },
