@@ -17,6 +17,7 @@ import { writeLicences } from './package/licences.mjs';
 import { runNode } from './run.mjs';
 import { electronProgram } from './setup/electron.mjs';
 import { setUp } from './setup/index.mjs';
+import { hasNvcc } from './setup/native.mjs';
 import { engineBinary, node24, root, stateDir } from './setup/paths.mjs';
 import { say, SetupError } from './setup/report.mjs';
 import { buildApp } from './startApp.mjs';
@@ -26,7 +27,12 @@ const stage = join(stateDir, 'package');
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
 try {
-  // TESSERA_ENGINE: one built elsewhere, with CUDA say.
+  // A release has code for every GPU that the engine knows, whichever this machine has.
+  if (!isForTests && hasNvcc()) {
+    process.env.TESSERA_CUDA ??= '1';
+    process.env.TESSERA_CUDA_ARCHITECTURES ??= 'all';
+  }
+  // TESSERA_ENGINE: one built elsewhere.
   await setUp(process.env.TESSERA_ENGINE === undefined ? ['engine', 'electron'] : ['electron']);
   process.exitCode = await main();
 } catch (error) {

@@ -8,19 +8,25 @@ import { runLogged, say } from './report.mjs';
 /** Jobs of a build or a run of the native tests. */
 export const numJobs = Math.max(2, cpus().length);
 
-/** CUDA code is built where a GPU and nvcc are present, or where TESSERA_CUDA=1 asks for it. */
-function cudaWanted() {
-  if (process.env.TESSERA_CUDA === '1') return true;
-  if (process.env.TESSERA_CUDA === '0' || !existsSync('/dev/nvidiactl')) return false;
-  return (process.env.PATH ?? '')
+export const hasNvcc = () =>
+  (process.env.PATH ?? '')
     .split(':')
     .concat('/usr/local/cuda/bin')
     .some((dir) => existsSync(join(dir, 'nvcc')));
+
+/** CUDA code is built where a GPU and nvcc are present, or where TESSERA_CUDA=1 asks for it. */
+function cudaWanted() {
+  if (process.env.TESSERA_CUDA === '1') return true;
+  if (process.env.TESSERA_CUDA === '0') return false;
+  return existsSync('/dev/nvidiactl') && hasNvcc();
 }
+
+/** Of the CUDA code: a list or `all`; empty: those of the GPUs here (cmake/cuda_architectures.cmake). */
+const architectures = () => process.env.TESSERA_CUDA_ARCHITECTURES ?? '';
 
 function sourcesFingerprint(folders) {
   const hash = createHash('sha256')
-    .update(`cuda=${cudaWanted()}`)
+    .update(`cuda=${cudaWanted()} ${architectures()}`)
     .update(readFileSync(join(root, 'CMakeLists.txt')));
   const visit = (dir) => {
     for (const entry of readdirSync(dir, { withFileTypes: true }).sort((a, b) =>
@@ -83,7 +89,10 @@ export function nativeBuild({ tests }) {
         label: 'Engine',
         folder: engineBuildDir,
         log: '',
-        definitions: [`-DTESSERA_CUDA=${cuda ? 'ON' : 'OFF'}`],
+        definitions: [
+          `-DTESSERA_CUDA=${cuda ? 'ON' : 'OFF'}`,
+          `-DTESSERA_CUDA_ARCHITECTURES=${architectures()}`,
+        ],
         targets: tests ? [] : ['--target', 'tessera-engine'],
       });
       writeStamp(stamp, before);

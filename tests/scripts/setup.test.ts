@@ -120,6 +120,23 @@ it.each([
   expect(stdout).toBe(words);
 });
 
+it.each([
+  ['the GPUs here', '', '8.6\n9.0\n8.0', '80;90a'],
+  ['a newer one and one that is unknown', '', '12.0\n12.1', '120a'],
+  ['none', '', 'No devices were found', '90a'],
+  ['those asked for', '89', '9.0', '89'],
+  ['a release', 'all', '9.0', '80;89;90a;120a'],
+])('CUDA code is compiled for %s', async (_, asked, capabilities, wanted) => {
+  writeFileSync(join(folder, 'nvidia-smi'), `#!/bin/sh\necho '${capabilities}'\n`);
+  chmodSync(join(folder, 'nvidia-smi'), 0o755);
+  const { stdout } = await run(
+    'cmake',
+    [`-DTESSERA_CUDA_ARCHITECTURES=${asked}`, '-P', 'cmake/cuda_architectures.cmake'],
+    { env: { ...process.env, PATH: `${folder}:${process.env.PATH ?? ''}` } },
+  );
+  expect(stdout).toBe(`-- CUDA code for ${wanted}\n`);
+});
+
 describe.runIf(process.platform === 'linux')('set-up', { timeout: 60_000 }, () => {
   it('killed in mid-build, goes on where it was, and nothing of the killed one works on beside it', async () => {
     const first = setUp();
