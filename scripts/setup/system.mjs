@@ -65,7 +65,8 @@ export function systemLibraries(group) {
       say(
         `  Missing system libraries, installed now with apt-get (TESSERA_SYSTEM=no forbids it): ${names.join(' ')}`,
       );
-      const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+      // In C, since what apt-get says is read.
+      const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C' };
       const options = { cwd: root, env, timeoutMs: 10 * 60_000 };
       const known = () => names.every((name) => isKnown(name));
       if (!known()) {
@@ -93,8 +94,7 @@ export function systemLibraries(group) {
         command: 'apt-get',
         args: ['install', '-y', '--no-install-recommends', ...names],
         logFile: join(logDir, 'apt-install.log'),
-        progress: (text) =>
-          /^(Get|Unpacking|Setting up)/.test(text) ? text.split(' ').slice(0, 3).join(' ') : undefined,
+        progress: aptProgress(),
       });
       linkerCache = undefined;
       const still = missing();
@@ -104,6 +104,18 @@ export function systemLibraries(group) {
           `See ${logDir}/apt-install.log`,
         );
     },
+  };
+}
+
+/** A reader of apt-get's lines: each package is fetched, unpacked and set up. */
+export function aptProgress() {
+  let done = 0;
+  let total = 0;
+  return (line) => {
+    const [, upgraded, added] = /^(\d+) upgraded, (\d+) newly installed/.exec(line) ?? [];
+    if (added !== undefined) total = 3 * (Number(upgraded) + Number(added));
+    if (/^(Get:\d|Unpacking |Setting up )/.test(line)) done = Math.min(done + 1, total);
+    return done > 0 ? { done, total, unit: 'steps' } : undefined;
   };
 }
 

@@ -120,6 +120,39 @@ it.each([
   expect(stdout).toBe(words);
 });
 
+it('set-up says how far an installation by apt-get is, from the start to the end', async () => {
+  const lines = [
+    'Reading package lists...',
+    'The following NEW packages will be installed:',
+    '1 upgraded, 1 newly installed, 0 to remove and 40 not upgraded.',
+    'Need to get 9,131 kB of archives.',
+    'Get:1 http://mirror/debian bookworm/main amd64 libclang-cpp14 amd64 1:14.0.6-12 [11.1 MB]',
+    'Get:2 http://mirror/debian bookworm/main amd64 clang-format amd64 1:14.0-55.7 [10.5 kB]',
+    'Selecting previously unselected package libclang-cpp14.',
+    'Unpacking libclang-cpp14 (1:14.0.6-12) ...',
+    'Unpacking clang-format:amd64 (1:14.0-55.7) over (1:13) ...',
+    'Setting up libclang-cpp14 (1:14.0.6-12) ...',
+    'Setting up clang-format:amd64 (1:14.0-55.7) ...',
+    'Processing triggers for libc-bin (2.36-9) ...',
+  ];
+  const script = `const { aptProgress } = await import('./scripts/setup/system.mjs');
+    const { howFar } = await import('./scripts/setup/report.mjs');
+    const progress = aptProgress();
+    let far;
+    const said = ${JSON.stringify(lines)}.map((line) => (far = progress(line) ?? far) ? howFar(far, 10) : '');
+    process.stdout.write(JSON.stringify([...new Set(said)]));`;
+  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script]);
+  expect(JSON.parse(stdout)).toEqual([
+    '',
+    '1/6 steps, about 50 s left',
+    '2/6 steps, about 20 s left',
+    '3/6 steps, about 10 s left',
+    '4/6 steps, about 5 s left',
+    '5/6 steps, about 2 s left',
+    '6/6 steps',
+  ]);
+});
+
 it.each([
   ['the GPUs here', '', '8.6\n9.0\n8.0', '80;90a'],
   ['a newer one and one that is unknown', '', '12.0\n12.1', '120a'],
