@@ -189,7 +189,7 @@ describe('deleting', { timeout: 60_000 }, () => {
     expect(await ids('--deleted')).not.toContain(run.id);
     expect(existsSync(run.folder)).toBe(false);
     const going = await tesseraJson<{ run: RunSummary }>(shop, [
-      ...['train', shop.recipe, ...set({ steps: 300 }), '--detach'],
+      ...['train', shop.recipe, ...set({ steps: 4000 }), '--detach'],
     ]);
     const refused = await tessera(shop, ['runs', 'delete', going.run.id, '--json']);
     expect(refused.out).toContain('runActive');

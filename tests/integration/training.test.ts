@@ -79,10 +79,10 @@ describe('a run', { timeout: 120_000 }, () => {
   });
 
   it('goes on to the bit after a stop: the same losses as without', async () => {
-    // Enough steps that the stop finds it going, however fast the machine.
-    const whole = await train('--set', 'steps=60');
+    // So many steps that the stop finds it going, however slow the machine is at asking for it.
+    const whole = await train('--set', 'steps=150');
     const core = await coreOf(shop);
-    const { run } = await train('--set', 'steps=60', '--detach');
+    const { run } = await train('--set', 'steps=150', '--detach');
     await untilRun(core, run.id, ({ steps }) => steps >= 3);
     const stopped = await core.call('runs:command', { id: run.id, command: 'stop' });
     expect(stopped.run.status).toBe('stopped');
@@ -100,7 +100,7 @@ describe('a run', { timeout: 120_000 }, () => {
     const resumed = await tesseraJson<{ run: RunSummary }>(shop, ['resume', run.id]);
     const answered = await tesseraJson<{ text: string }>(shop, ['generate', run.id, '--prompt', 'Hi']);
     for (const path of [shop.model, chats]) renameSync(`${path}.away`, path);
-    expect(resumed.run).toMatchObject({ status: 'completed', steps: 60 });
+    expect(resumed.run).toMatchObject({ status: 'completed', steps: 150 });
     expect(answered.text).toBeTypeOf('string');
     const { series } = await core.call('runs:series', { ids: [whole.run.id, run.id], metric: 'loss' });
     expect([...(series[1]?.mean ?? [])]).toEqual([...(series[0]?.mean ?? [0])]);
@@ -109,7 +109,7 @@ describe('a run', { timeout: 120_000 }, () => {
 
   it('pauses, saves on request and goes on', async () => {
     const core = await coreOf(shop);
-    const { run } = await train('--set', 'steps=200', '--detach');
+    const { run } = await train('--set', 'steps=4000', '--detach');
     await untilRun(core, run.id, ({ steps }) => steps >= 1);
     expect((await tesseraJson<{ run: RunSummary }>(shop, ['pause', run.id])).run.status).toBe('paused');
     // Neither of these waits for a word that the engine does not say twice.
@@ -130,7 +130,7 @@ describe('a run', { timeout: 120_000 }, () => {
 
 describe('when something dies', { timeout: 120_000 }, () => {
   const longRun = async () => {
-    const { run } = await train('--set', 'steps=400', '--set', 'checkpoint.everySteps=2', '--detach');
+    const { run } = await train('--set', 'steps=4000', '--set', 'checkpoint.everySteps=2', '--detach');
     const core = await coreOf(shop);
     await untilRun(core, run.id, ({ steps }) => steps >= 3);
     return { core, id: run.id };
@@ -182,7 +182,7 @@ describe('when something dies', { timeout: 120_000 }, () => {
     const { run } = await train(
       ...ranks,
       '--set',
-      'steps=400',
+      'steps=4000',
       '--set',
       'checkpoint.everySteps=2',
       '--detach',
@@ -240,7 +240,7 @@ describe('when something dies', { timeout: 120_000 }, () => {
   });
 
   it('fails the attached command, and says how to go on', async () => {
-    const attached = tessera(shop, ['train', shop.recipe, '--set', 'steps=300', '--json']);
+    const attached = tessera(shop, ['train', shop.recipe, '--set', 'steps=4000', '--json']);
     const core = await coreOf(shop);
     const { runs } = await untilList(
       core,
@@ -260,7 +260,7 @@ describe('when something dies', { timeout: 120_000 }, () => {
   it('goes on without the command that started it', async () => {
     const child = spawn(
       process.execPath,
-      ['main/cli/main.ts', 'train', shop.recipe, '--set', 'steps=300', '--home', shop.home],
+      ['main/cli/main.ts', 'train', shop.recipe, '--set', 'steps=4000', '--home', shop.home],
       {
         env: shop.env,
       },
@@ -281,7 +281,7 @@ describe('when something dies', { timeout: 120_000 }, () => {
   it('stops, saved, on Ctrl-C of an attached train', async () => {
     const child = spawn(
       process.execPath,
-      ['main/cli/main.ts', 'train', shop.recipe, '--set', 'steps=300', '--json', '--home', shop.home],
+      ['main/cli/main.ts', 'train', shop.recipe, '--set', 'steps=4000', '--json', '--home', shop.home],
       {
         env: shop.env,
       },
