@@ -51,7 +51,7 @@ const mapping = {
 export const importArgs = z.object({
   paths: z.array(z.string()).min(1),
   name: z.string().min(1).optional(),
-  /** A file's format (`jsonl`, `json`, `csv`, `parquet`, `txt`) or a row's (`messages`, …). */
+  /** A file's format (`dataFormats`) or a row's (`messages`, …). */
   format: z.string().optional(),
   /** A dataset of which model, template and supervision are taken. */
   like: z.string().optional(),

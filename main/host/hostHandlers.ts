@@ -14,6 +14,7 @@ import { untilAborted, type Handlers } from '../contract/channel.ts';
 import { TesseraError } from '../contract/errors.ts';
 import { openHome, setHomePointer } from '../core/home.ts';
 import { writeWhole } from '../core/writeWhole.ts';
+import { dataEndings } from '../contract/dataFormats.ts';
 import type { hostChannels } from '../contract/host.ts';
 import { relaunch, withHome } from '../instance/relaunch.ts';
 import { markStart } from '../startMarks.ts';
@@ -25,10 +26,7 @@ const pickers: Record<'data' | 'recipe' | 'model' | 'folder', OpenDialogOptions>
     title: 'Choose chats or texts',
     properties: ['openFile', 'openDirectory', 'multiSelections'],
     filters: [
-      {
-        name: 'Datasets',
-        extensions: ['jsonl', 'ndjson', 'json', 'parquet', 'csv', 'tsv', 'txt', 'gz', 'zst'],
-      },
+      { name: 'Datasets', extensions: dataEndings },
       { name: 'All files', extensions: ['*'] },
     ],
   },

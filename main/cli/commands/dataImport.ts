@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { counted } from '../../contract/counted.ts';
+import { dataFormatNames } from '../../contract/dataFormats.ts';
 import { choiceOption, defineCommand, usage } from '../command.ts';
 import { parsePairs, parseValues } from '../pairs.ts';
 import { superviseOptions } from '../dataOptions.ts';
@@ -13,7 +14,7 @@ export const command = defineCommand({
     format: {
       type: 'string',
       value: 'F',
-      help: 'What the files are (jsonl, json, csv, parquet, txt) or the rows are',
+      help: `What the files are (${dataFormatNames}) or the rows are`,
     },
     model: {
       type: 'string',

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { counted } from '../../contract/counted.ts';
+import { dataEndings } from '../../contract/dataFormats.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import { bundled } from '../bundled.ts';
 import type { CallContext } from '../../contract/channel.ts';
@@ -336,10 +337,8 @@ function toRow(request: ImportRequest, paths: string[], manifest: CacheManifest)
 }
 
 function nameOf(paths: string[]): string {
-  const first = basename(paths[0] ?? 'data').replace(
-    /(\.(jsonl|ndjson|json|csv|tsv|parquet|txt|gz|zst))+$/i,
-    '',
-  );
+  const endings = new RegExp(`(\\.(${dataEndings.join('|')}))+$`, 'i');
+  const first = basename(paths[0] ?? 'data').replace(endings, '');
   return paths.length > 1 ? `${first} and ${String(paths.length - 1)} more` : first;
 }
 

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { CallContext } from '../../contract/channel.ts';
 import type { Handlers } from '../../contract/channel.ts';
+import { dataFormatNames, type DataFormat } from '../../contract/dataFormats.ts';
 import type { Dataset, datasetChannels, ImportArgs } from '../../contract/datasets.ts';
 import { TesseraError } from '../../contract/errors.ts';
 import type { DatasetRow } from '../../../db/queries/datasets.ts';
@@ -8,8 +9,8 @@ import { bundled } from '../bundled.ts';
 import { cutBy, exampleAt, previewRows, viewExample } from './browse.ts';
 import { TokenCache } from './cache/tokenCache.ts';
 import { modelDirOf, type Datasets, type DatasetSource, type ImportRequest } from './datasets.ts';
-import { defaultLimits, type DataFormat } from './readers/rows.ts';
-import { formatByExtension } from './readers/sniff.ts';
+import { defaultLimits } from './readers/rows.ts';
+import { formatOfEnding } from './readers/sniff.ts';
 import { viewRows } from './rowView.ts';
 import { rowFormats, type RowFormat } from './schema/mapping.ts';
 import { previewFiles } from './previewFiles.ts';
@@ -177,10 +178,10 @@ const otherNames: Readonly<Record<string, RowFormat>> = {
 /** One word says either what the file is or what its rows are. */
 function readFormat(format: string | undefined): { fileFormat?: DataFormat; rowFormat?: RowFormat } {
   if (format === undefined) return {};
-  const fileFormat = formatByExtension[`.${format}`];
+  const fileFormat = formatOfEnding(format);
   if (fileFormat !== undefined && format !== 'text') return { fileFormat };
   const rowFormat = rowFormats.find((name) => name === format) ?? otherNames[format];
   if (rowFormat !== undefined) return { rowFormat };
-  const known = ['jsonl', 'json', 'csv', 'parquet', 'txt', ...rowFormats].join(', ');
+  const known = [dataFormatNames, ...rowFormats].join(', ');
   throw new TesseraError('badFormat', `there is no format '${format}'`, `Formats are ${known}.`);
 }

@@ -1,5 +1,6 @@
+import type { DataFormat } from '../../contract/dataFormats.ts';
 import { emptyMapping, type Mapping, type RowFormat } from './schema/mapping.ts';
-import { defaultLimits, type DataFormat, type ReadLimits } from './readers/rows.ts';
+import { defaultLimits, type ReadLimits } from './readers/rows.ts';
 
 export interface Supervise {
   turns: 'assistant' | 'last' | 'all';

@@ -42,6 +42,13 @@ describe('importing JSON Lines', () => {
     ]);
   });
 
+  it('names a dataset after its file, whatever ending of data the file has', async () => {
+    for (const ending of ['.md', '.text', '.jsonl.zstd']) {
+      const { dataset } = await importText('{"text":"one"}\n', { name: `rows v1.2${ending}` });
+      expect(dataset.name).toBe('rows v1.2');
+    }
+  });
+
   it('reads a BOM with CRLF like the plain file', async () => {
     const plain = await importText(lines('{"text":"a"}'));
     const odd = await importText('\ufeff{"text":"a"}\r\n');

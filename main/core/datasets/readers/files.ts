@@ -1,5 +1,6 @@
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { dataFormatNames } from '../../../contract/dataFormats.ts';
 import { TesseraError } from '../../../contract/errors.ts';
 import { formatOfName } from './sniff.ts';
 
@@ -16,7 +17,7 @@ export async function listDataFiles(paths: string[], signal?: AbortSignal): Prom
     const absolute = resolve(path);
     const found = await collect(absolute, seen, true, signal);
     if (found.length === 0 && (await stat(absolute)).isDirectory()) {
-      const hint = 'Data files end in .jsonl, .json, .csv, .parquet or .txt, or these with .gz or .zst.';
+      const hint = `Data files are ${dataFormatNames}, or these with .gz or .zst.`;
       throw new TesseraError('noData', `the folder ${absolute} holds no data files`, hint);
     }
     files.push(...found);

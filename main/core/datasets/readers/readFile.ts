@@ -1,6 +1,7 @@
+import type { DataFormat } from '../../../contract/dataFormats.ts';
 import { readJson } from './jsonFile.ts';
 import { readJsonLines } from './jsonLines.ts';
-import type { DataFormat, ReadItem, ReadLimits } from './rows.ts';
+import type { ReadItem, ReadLimits } from './rows.ts';
 import { readBytes, type Compression } from './source.ts';
 import { readText } from './textFile.ts';
 

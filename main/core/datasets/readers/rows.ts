@@ -21,8 +21,6 @@ export interface ReadLimits {
 
 export const defaultLimits: ReadLimits = { maxFieldBytes: 4 << 20, maxRecordBytes: 32 << 20 };
 
-export type DataFormat = 'jsonl' | 'json' | 'csv' | 'parquet' | 'txt';
-
 export function formatBytes(bytes: number): string {
   if (bytes < 1 << 20) return `${bytes.toLocaleString('en')} bytes`;
   return `${(bytes / (1 << 20)).toFixed(1)} MB`;

@@ -1,34 +1,27 @@
 import { open } from 'node:fs/promises';
 import { isUtf8 } from 'node:buffer';
 import { basename, extname } from 'node:path';
+import { compressionEndings, dataFormats, type DataFormat } from '../../../contract/dataFormats.ts';
 import { readBytes, type Compression } from './source.ts';
-import type { DataFormat } from './rows.ts';
 
 /** What a file is by its content; its name decides only between formats that the content allows. */
 export type Sniffed =
   | { format: DataFormat; compression: Compression; nameSays: DataFormat | undefined }
   | { problem: string; hint?: string };
 
-export const formatByExtension: Readonly<Record<string, DataFormat>> = {
-  '.jsonl': 'jsonl',
-  '.ndjson': 'jsonl',
-  '.json': 'json',
-  '.csv': 'csv',
-  '.tsv': 'csv',
-  '.parquet': 'parquet',
-  '.txt': 'txt',
-  '.text': 'txt',
-  '.md': 'txt',
-};
+/** The format of files whose names end so, without the dot. */
+export function formatOfEnding(ending: string): DataFormat | undefined {
+  const names = Object.keys(dataFormats) as DataFormat[];
+  return names.find((name) => (dataFormats[name] as readonly string[]).includes(ending));
+}
 
 const headBytes = 1 << 16;
-const compressionExtensions = new Set(['.gz', '.zst', '.zstd']);
+const compressions = new RegExp(`\\.(${compressionEndings.join('|')})$`);
 
 /** The format that a file's name claims, a compression's extension taken off. */
 export function formatOfName(path: string): DataFormat | undefined {
-  let name = basename(path).toLowerCase();
-  if (compressionExtensions.has(extname(name))) name = name.slice(0, -extname(name).length);
-  return formatByExtension[extname(name)];
+  const name = basename(path).toLowerCase().replace(compressions, '');
+  return formatOfEnding(extname(name).slice(1));
 }
 
 /** @throws what the file system says */
