@@ -14,15 +14,17 @@ export const coreState = z.discriminatedUnion('kind', [
 ]);
 export type CoreState = z.infer<typeof coreState>;
 
+/** The views with a place of their own, in the order of the rail and of Ctrl 1, Ctrl 2, …: their routes' names. */
+export const views = ['datasets', 'packing', 'train', 'runs', 'compare', 'machine'] as const;
+export type View = (typeof views)[number];
+
+/** What a view is called in the menu, on the rail and in the command palette. */
+export const viewTitle = (view: View) => view.charAt(0).toUpperCase() + view.slice(1);
+
 export const menuCommand = z.enum([
   'open-files',
   'open-recipe',
-  'go-datasets',
-  'go-packing',
-  'go-train',
-  'go-runs',
-  'go-compare',
-  'go-machine',
+  ...views.map((view) => `go-${view}` as const),
   'go-settings',
   'palette',
   'find',

@@ -1,6 +1,6 @@
 import { app, Menu, shell, type MenuItemConstructorOptions } from 'electron';
 import type { AppContext } from '../appContext.ts';
-import type { MenuCommand } from '../contract/host.ts';
+import { views, viewTitle, type MenuCommand } from '../contract/host.ts';
 
 /** The application menu; each of its entries is also in the command palette. */
 export function setupMenu(context: AppContext): void {
@@ -30,12 +30,9 @@ export function setupMenu(context: AppContext): void {
       {
         label: '&Go',
         submenu: [
-          item('Datasets', 'go-datasets', 'CmdOrCtrl+1'),
-          item('Packing', 'go-packing', 'CmdOrCtrl+2'),
-          item('Train', 'go-train', 'CmdOrCtrl+3'),
-          item('Runs', 'go-runs', 'CmdOrCtrl+4'),
-          item('Compare', 'go-compare', 'CmdOrCtrl+5'),
-          item('Machine', 'go-machine', 'CmdOrCtrl+6'),
+          ...views.map((view, index) =>
+            item(viewTitle(view), `go-${view}`, `CmdOrCtrl+${String(index + 1)}`),
+          ),
           { type: 'separator' },
           item('Command palette', 'palette', 'CmdOrCtrl+K'),
           item('Find', 'find', 'CmdOrCtrl+F'),

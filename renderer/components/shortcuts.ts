@@ -1,10 +1,10 @@
+import { views } from '../../main/contract/host.ts';
+
 /** Where keys count, what they are (one entry a key of a chord, `or` between alternatives) and what they do. */
 export interface ShortcutGroup {
   title: string;
   keys: [keys: string, does: string][];
 }
-
-export const viewsByNumber = ['datasets', 'packing', 'train', 'runs', 'compare', 'machine'] as const;
 
 /** What the window answers to by keyboard; Tab, Enter and Space work everywhere besides. */
 export const shortcutGroups: ShortcutGroup[] = [
@@ -12,7 +12,7 @@ export const shortcutGroups: ShortcutGroup[] = [
     title: 'Anywhere',
     keys: [
       ['Ctrl K', 'Command palette: views, runs, datasets, what can be done here'],
-      [`Ctrl 1 – Ctrl ${String(viewsByNumber.length)}`, 'The views, from Datasets to Machine'],
+      [`Ctrl 1 – Ctrl ${String(views.length)}`, 'The views, from Datasets to Machine'],
       ['/', 'Find in this view'],
       ['Ctrl O', 'Import data'],
       ['Ctrl Shift O', 'Open a recipe'],

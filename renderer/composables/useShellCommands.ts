@@ -1,8 +1,7 @@
 import { onBeforeUnmount, onMounted, watch } from 'vue';
 import { useRouter } from 'vue-router';
-import type { MenuCommand } from '../../main/contract/host.ts';
+import { views, viewTitle, type MenuCommand } from '../../main/contract/host.ts';
 import { client } from '../client.ts';
-import { viewsByNumber } from '../components/shortcuts.ts';
 import { statusLooks } from '../components/statusLooks.ts';
 import { useDatasetsStore } from '../stores/datasetsStore.ts';
 import { useIncomingStore } from '../stores/incomingStore.ts';
@@ -35,9 +34,9 @@ export function useShellCommands(): void {
   };
 
   palette.provide('shell', [
-    ...viewsByNumber.map((name, index) => ({
+    ...views.map((name, index) => ({
       id: `go-${name}`,
-      title: capital(name),
+      title: viewTitle(name),
       group: 'Go',
       keys: `Ctrl ${String(index + 1)}`,
       run: () => void router.push({ name }),
