@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { TesseraError } from '../contract/errors.ts';
+import { describeFileError } from '../core/datasets/readers/files.ts';
 import { readLines } from '../core/datasets/readers/lines.ts';
 import type { Line } from '../core/datasets/readers/lines.ts';
 import { TemplateError } from '../core/datasets/template/errors.ts';
@@ -50,7 +51,7 @@ function readTemplate(file: string): Template {
   try {
     source = readFileSync(file, 'utf8');
   } catch (error) {
-    throw new TesseraError('noTemplate', `${file} cannot be read: ${(error as Error).message}`);
+    throw describeFileError(error, file);
   }
   try {
     return compileTemplate(source);

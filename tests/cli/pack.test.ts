@@ -104,7 +104,7 @@ test('a missing file is named', async () => {
   const { exitCode, json } = await pack('--lengths', join(folder, 'none.txt'), '--budget', '8');
   expect(exitCode).toBe(1);
   expect(json.error).toMatchObject({
-    code: 'unreadable',
-    message: expect.stringContaining('none.txt') as string,
+    code: 'noFile',
+    message: `there is no file or folder ${join(folder, 'none.txt')}`,
   });
 });

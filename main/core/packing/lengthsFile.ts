@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { TesseraError } from '../../contract/errors.ts';
+import { describeFileError } from '../datasets/readers/files.ts';
 
 const MAX_LENGTH = 2 ** 31 - 1;
 
@@ -34,8 +35,6 @@ function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const reason = code === 'ENOENT' ? 'there is no such file' : (error as Error).message;
-    throw new TesseraError('unreadable', `${path}: ${reason}`, 'Give a text file with one length a line.');
+    throw describeFileError(error, path);
   }
 }

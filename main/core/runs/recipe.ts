@@ -9,18 +9,19 @@ import { issueWords } from '../../contract/issueWords.ts';
 import { presets } from '../../contract/presets.ts';
 import { recipeSchema, type Recipe, type RecipeInput } from '../../contract/recipe.ts';
 import { bundled } from '../bundled.ts';
+import { describeFileError } from '../datasets/readers/files.ts';
 
 /**
  * Reads a recipe file, applies `key=value` settings (`optimizer.lr=1e-4`, values in YAML) and fills in defaults.
  * Relative paths count from the recipe's folder, else from the working folder. `-` is what comes by standard input.
- * @throws {TesseraError} `noRecipe`, `badRecipe`, each naming the file, the line or the key
+ * @throws {TesseraError} `noFile`, `noPermission`, `badRecipe`, each naming the file, the line or the key
  */
 export function loadRecipe(path: string, settings: string[] = []): Recipe {
   let text: string;
   try {
     text = readFileSync(path === '-' ? 0 : path, 'utf8');
   } catch (error) {
-    throw new TesseraError('noRecipe', `the recipe ${path} cannot be read: ${(error as Error).message}`);
+    throw describeFileError(error, path);
   }
   const document = parseDocument(text);
   const [problem] = document.errors;

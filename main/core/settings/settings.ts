@@ -29,7 +29,8 @@ export function openSettings(file: string, log: (message: string) => void): Sett
         writeFileSync(`${file}.new`, `${JSON.stringify(parsed.data, null, 2)}\n`);
         renameSync(`${file}.new`, file);
       } catch (error) {
-        throw new TesseraError('notWritable', `${file} cannot be written: ${(error as Error).message}`);
+        const hint = 'Mend the permissions of its folder, or free some space.';
+        throw new TesseraError('notWritable', `${file} cannot be written: ${(error as Error).message}`, hint);
       }
       values = parsed.data;
       return values;

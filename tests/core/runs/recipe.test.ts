@@ -1,6 +1,6 @@
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { TesseraError } from '../../../main/contract/errors.ts';
 import { checkRecipe, hashRecipe, loadPreset, loadRecipe } from '../../../main/core/runs/recipe.ts';
@@ -20,6 +20,19 @@ function refusal(text: string, settings: string[] = []): TesseraError {
   }
   throw new Error('not refused');
 }
+
+it('says of a file that cannot be read what is wrong with it, and the way out', () => {
+  const path = recipeFile('model: m');
+  expect(() => loadRecipe(`${path}.none`)).toThrow(
+    expect.objectContaining({
+      message: `there is no file or folder ${path}.none`,
+      hint: 'Check the path.',
+    }) as Error,
+  );
+  expect(() => loadRecipe(dirname(path))).toThrow(
+    expect.objectContaining({ message: `${dirname(path)} is a folder`, hint: 'Give a file.' }) as Error,
+  );
+});
 
 it('says what a field must be', () => {
   const words = (text: string) => refusal(`model: m\ndataset: d\n${text}`).message.replace(/^.*yaml: /, '');

@@ -83,6 +83,7 @@ export function describeFileError(error: unknown, path: string): Error {
   if (isCode(error, 'ENOENT', 'ENOTDIR')) {
     return new TesseraError('noFile', `there is no file or folder ${path}`, 'Check the path.');
   }
+  if (isCode(error, 'EISDIR')) return new TesseraError('noFile', `${path} is a folder`, 'Give a file.');
   if (isCode(error, 'ELOOP')) {
     return new TesseraError('noFile', `${path} is a loop of symbolic links`, 'Check where its links lead.');
   }
