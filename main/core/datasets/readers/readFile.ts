@@ -15,16 +15,25 @@ export interface ReadRequest {
   signal: AbortSignal;
 }
 
+const bytesOf = ({ path, compression, onBytes, signal }: ReadRequest) =>
+  readBytes(path, compression, onBytes, signal);
+
+// DuckDB and the CSV parser are large: they are loaded for those files only that need them.
+const readers: Record<DataFormat, (request: ReadRequest) => AsyncGenerator<ReadItem[]>> = {
+  jsonl: (request) => readJsonLines(bytesOf(request), request.limits),
+  json: (request) => readJson(bytesOf(request), request.limits),
+  txt: (request) => readText(bytesOf(request), request.limits),
+  csv: async function* (request) {
+    yield* (await import('./csvFile.ts')).readCsv(bytesOf(request), request.limits);
+  },
+  parquet: async function* ({ path, onBytes }) {
+    yield* (await import('./parquetFile.ts')).readParquet(path, onBytes);
+  },
+};
+
 /** Rows of one file in batches, in order, whatever its format. */
-export async function* readFileRows(request: ReadRequest): AsyncGenerator<ReadItem[]> {
-  const { path, format, compression, limits, onBytes, signal } = request;
-  const bytes = () => readBytes(path, compression, onBytes, signal);
-  // DuckDB is large: it is loaded for those files only that need it.
-  if (format === 'parquet') yield* (await import('./parquetFile.ts')).readParquet(path, onBytes);
-  else if (format === 'csv') yield* (await import('./csvFile.ts')).readCsv(bytes(), limits);
-  else if (format === 'json') yield* readJson(bytes(), limits);
-  else if (format === 'txt') yield* readText(bytes(), limits);
-  else yield* readJsonLines(bytes(), limits);
+export function readFileRows(request: ReadRequest): AsyncGenerator<ReadItem[]> {
+  return readers[request.format](request);
 }
 
 /** What the places of a format count. */
