@@ -316,7 +316,7 @@ function sortKeys(value: unknown): unknown {
 }
 
 /** Raised where the same input gives other tokens than before. */
-const cacheVersion = 2;
+const cacheVersion = 3;
 
 function toRow(request: ImportRequest, paths: string[], manifest: CacheManifest): DatasetRow {
   const name = request.name ?? nameOf(request.paths);

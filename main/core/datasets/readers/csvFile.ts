@@ -22,9 +22,11 @@ export async function* readCsv(
   chunks: AsyncIterable<Buffer>,
   limits: ReadLimits,
 ): AsyncGenerator<ReadItem[]> {
-  const { delimiter, input } = await detectDelimiter(chunks);
+  const { delimiter, lineEnds, input } = await detectDelimiters(chunks);
   const problems: ReadItem[] = [];
   let lastLine = 0;
+  /** The parser counts a line for each CR inside a value, beside the one for its LF. */
+  let numReturns = 0;
   let hasHeader = false;
   const parser = parse({
     bom: true,
@@ -32,18 +34,22 @@ export async function* readCsv(
     // Bytes as Latin-1, so that one field that is not UTF-8 spoils its own row only.
     encoding: 'latin1',
     max_record_size: limits.maxRecordBytes,
+    record_delimiter: lineEnds,
     relax_column_count: true,
     skip_empty_lines: true,
     skip_records_with_error: true,
     on_record: (record: string[], { lines }) => {
-      lastLine = lines;
+      numReturns += countIn(record, '\r');
+      lastLine = lines - numReturns;
       hasHeader = true;
-      const line = lines - record.reduce((sum, field) => sum + countNewlines(field), 0);
+      const line = lastLine - countIn(record, '\n');
       // The record travels with its line; the types know records of text only.
       return { record, line } satisfies CsvRecord as unknown as string[];
     },
     on_skip: (error) => {
       const at = { line: lastLine + 1 };
+      // What follows the fault is no value in quotes any more: the next line is a record of its own.
+      if (error?.code === 'CSV_INVALID_CLOSING_QUOTE') state.quoting = false;
       const problem = describeSkip(error, at.line, limits);
       if (!hasHeader) throw new UnreadableFileError(at, `the header is no CSV: ${problem}`);
       const previous = problems.at(-1)?.at;
@@ -53,6 +59,7 @@ export async function* readCsv(
       return undefined;
     },
   });
+  const { state } = parser as unknown as { state: { quoting: boolean } };
   const records = Readable.from(input).pipe(parser) as AsyncIterable<unknown> as AsyncIterable<CsvRecord>;
   let columns: string[] | undefined;
   let items: ReadItem[] = [];
@@ -73,9 +80,10 @@ export async function* readCsv(
   if (items.length > 0) yield items;
 }
 
-function countNewlines(text: string): number {
+function countIn(fields: string[], char: string): number {
   let count = 0;
-  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) count += 1;
+  for (const field of fields)
+    for (let at = field.indexOf(char); at >= 0; at = field.indexOf(char, at + 1)) count += 1;
   return count;
 }
 
@@ -119,20 +127,26 @@ function describeSkip(error: CsvError | undefined, line: number, limits: ReadLim
     const problem = `a quote opened in the record at line ${String(line)} is never closed`;
     throw new UnreadableFileError({ line }, `${problem}; what follows it is not read`);
   }
+  if (error?.code === 'CSV_INVALID_CLOSING_QUOTE')
+    return 'text follows a closing quote; inside a value in quotes a quote is written twice';
   if (error?.code !== 'CSV_MAX_RECORD_SIZE') return error?.message ?? 'not a CSV record';
   return `a record of more than ${formatBytes(limits.maxRecordBytes)}, or a quote that is not closed`;
 }
 
-/** The delimiter that cuts the header line into most parts: comma, semicolon or tab. */
-async function detectDelimiter(
+/**
+ * The delimiter that cuts the header line into most parts (comma, semicolon or tab), and what ends a line: LF, with a CR
+ * before it or without, whichever a line has; CR alone where it ends the header.
+ */
+async function detectDelimiters(
   chunks: AsyncIterable<Buffer>,
-): Promise<{ delimiter: string; input: AsyncIterable<Buffer> }> {
+): Promise<{ delimiter: string; lineEnds: string[]; input: AsyncIterable<Buffer> }> {
   const iterator = chunks[Symbol.asyncIterator]();
   const first = await iterator.next();
   const head = first.done === true ? Buffer.alloc(0) : first.value;
-  const end = head.indexOf(10);
-  const header = head.toString('latin1', 0, end < 0 ? head.length : end);
-  const unquoted = header.replace(/"[^"]*"/g, '');
+  const text = head.toString('latin1').replace(/"[^"]*"/g, '');
+  const end = /\r(?=[^\n])|\n/.exec(text);
+  const lineEnds = end?.[0] === '\r' ? ['\r'] : ['\r\n', '\n'];
+  const unquoted = text.slice(0, end?.index);
   const counts = [',', ';', '\t'].map((delimiter) => ({
     delimiter,
     count: unquoted.split(delimiter).length,
@@ -142,5 +156,5 @@ async function detectDelimiter(
     if (head.length > 0) yield head;
     for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value;
   }
-  return { delimiter: counts[0]?.delimiter ?? ',', input: all() };
+  return { delimiter: counts[0]?.delimiter ?? ',', lineEnds, input: all() };
 }

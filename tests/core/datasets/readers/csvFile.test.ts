@@ -20,6 +20,38 @@ describe('CSV', () => {
     ]);
   });
 
+  it('counts a line end inside a value once, whichever it is', async () => {
+    expect(await read('a,text\r\n"x\r\n\r\ny",1\r\n2,"u\nv"\r\n3\r\n')).toEqual([
+      { at: { line: 2 }, value: { a: 'x\r\n\r\ny', text: '1' } },
+      { at: { line: 5 }, value: { a: '2', text: 'u\nv' } },
+      { at: { line: 7 }, problem: '1 values for 2 columns' },
+    ]);
+  });
+
+  it('ends lines at LF and at CR LF in one file; at CR where the header ends so', async () => {
+    const rows = [
+      { at: { line: 2 }, value: { a: '1', text: '2' } },
+      { at: { line: 3 }, value: { a: '3', text: '4' } },
+    ];
+    expect(await read('a,text\r\n1,2\n"3",4\n')).toEqual(rows);
+    expect(await read('a,text\n1,2\r\n"3",4\r\n')).toEqual(rows);
+    expect(await read('a,text\r1,"2\n"\r3,4\r')).toMatchObject([
+      { value: { a: '1', text: '2\n' } },
+      { value: { a: '3', text: '4' } },
+    ]);
+  });
+
+  it('loses the row alone whose quote closes too early', async () => {
+    const problem = expect.stringContaining('text follows a closing quote') as string;
+    expect(await read('a,text\n"1" x,b\n2,c\n"u\nv" w,d\n3,"e"\n"4""",f\n')).toEqual([
+      { at: { line: 3 }, value: { a: '2', text: 'c' } },
+      { at: { line: 6 }, value: { a: '3', text: 'e' } },
+      { at: { line: 7 }, value: { a: '4"', text: 'f' } },
+      { at: { line: 2 }, problem },
+      { at: { line: 4 }, problem },
+    ]);
+  });
+
   it('tells semicolons and tabs from commas, and takes any column name', async () => {
     expect(await read('text;"a, ""b"" 😀"\nx;y\n')).toEqual([
       { at: { line: 2 }, value: { text: 'x', 'a, "b" 😀': 'y' } },
