@@ -304,6 +304,24 @@ describe('tokens', () => {
     ]);
   });
 
+  it('of damaged calls and reasoning are not made: message and field are named', async () => {
+    const withField = (field: string) =>
+      `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a",${field}}]}`;
+    const model = makeModel();
+    const rows = [
+      ...['"tool_calls":"x"', '"tool_calls":[{"function":{}}]', '"tool_calls":[{"function":"f"}]'],
+      ...['"reasoning_content":5', '"tool_calls":"","reasoning_content":null'],
+    ];
+    const { dataset, skipped } = await importText(lines(...rows.map(withField)), { model });
+    expect(dataset.rows).toBe(1);
+    expect(skipped).toMatchObject([
+      { line: 1, reason: 'the tool_calls of message 2 are text, not a list' },
+      { line: 2, reason: 'the name of a tool call of message 2 is missing, not text' },
+      { line: 3, reason: 'the function of a tool call of message 2 is text, not an object' },
+      { line: 4, reason: 'the reasoning_content of message 2 (assistant) is a number, not text' },
+    ]);
+  });
+
   it('of rows that the template refuses are not made: its own message is the reason', async () => {
     const model = makeModel({ template: "{{ raise_exception('no ' ~ messages[0].role) }}" });
     const skipped = await allSkipped(lines(chat('a', 'b')), { model });

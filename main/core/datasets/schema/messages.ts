@@ -42,6 +42,7 @@ function normaliseMessage(item: Value, where: string, roles: Record<string, stri
   message.set('role', role);
   repairToolCalls(message, where, repairs);
   repairContent(message, `${where} (${role})`, repairs);
+  checkReasoning(message, `${where} (${role})`);
   return message;
 }
 
@@ -74,6 +75,12 @@ function repairContent(message: Dict, where: string, repairs: Repairs): void {
   repairs('textPartsJoined');
 }
 
+function checkReasoning(message: Dict, where: string): void {
+  const reasoning = message.get('reasoning_content') ?? '';
+  if (typeof reasoning !== 'string')
+    throw new RowError(`the reasoning_content of ${where} is ${describeType(reasoning)}, not text`);
+}
+
 function textOfPart(part: Value, where: string): string {
   if (typeof part === 'string') return part;
   if (part instanceof Dict) {
@@ -95,22 +102,27 @@ function hasToolCalls(message: Dict): boolean {
 /** Arguments that are text holding a JSON object become that object: templates walk through them. */
 function repairToolCalls(message: Dict, where: string, repairs: Repairs): void {
   const calls = message.get('tool_calls');
-  if (!Array.isArray(calls)) return;
+  if (calls === undefined || calls === null || calls === '') return;
+  if (!Array.isArray(calls))
+    throw new RowError(`the tool_calls of ${where} are ${describeType(calls)}, not a list`);
   const repaired = calls.map((call) => {
     if (!(call instanceof Dict))
       throw new RowError(`a tool call of ${where} is ${describeType(call)}, not an object`);
     const inner = call.get('function');
-    if (!(inner instanceof Dict)) return withParsedArguments(call, where, repairs);
-    return withField(call, 'function', withParsedArguments(inner, where, repairs));
+    if (inner instanceof Dict) return withField(call, 'function', withParsedArguments(inner, where, repairs));
+    if (inner !== undefined && inner !== null)
+      throw new RowError(`the function of a tool call of ${where} is ${describeType(inner)}, not an object`);
+    return withParsedArguments(call, where, repairs);
   });
   message.set('tool_calls', repaired);
 }
 
 function withParsedArguments(call: Dict, where: string, repairs: Repairs): Dict {
+  const name = call.get('name');
+  if (typeof name !== 'string')
+    throw new RowError(`the name of a tool call of ${where} is ${describeType(name)}, not text`);
   const written = call.get('arguments');
   if (typeof written !== 'string') return call;
-  const called = call.get('name');
-  const name = typeof called === 'string' ? called : 'unnamed';
   const parsed = written.trim() === '' ? new Dict() : parseArguments(written);
   if (!(parsed instanceof Dict)) {
     throw new RowError(`the arguments of the call '${name}' in ${where} are no JSON object`);
