@@ -18,29 +18,23 @@ export interface ProgressBar {
   end: () => void;
 }
 
-/**
- * A bar redrawn in place on a terminal; elsewhere one line every few seconds. Writes to `stream` (stderr).
- * @param now milliseconds by a clock that no one sets
- */
-export function createProgressBar(
-  stream: NodeJS.WriteStream,
-  now: () => number = () => performance.now(),
-): ProgressBar {
+/** A bar redrawn in place on a terminal; elsewhere one line every few seconds. Writes to `stream` (stderr). */
+export function createProgressBar(stream: NodeJS.WriteStream): ProgressBar {
   const isTerminal = stream.isTTY;
   let drawnAtMs = -Infinity;
   let visible = false;
   let shown: Progress = { what: '', done: 0 };
-  let startedAtMs = now();
+  let startedAtMs = performance.now();
   let ticker: ReturnType<typeof setInterval> | undefined;
 
   function begin(progress: Progress, drawn: number): void {
     shown = progress;
-    startedAtMs = now();
+    startedAtMs = performance.now();
     drawnAtMs = drawn;
     ticker ??= setInterval(tick, tickMs).unref();
   }
   function draw(): void {
-    drawnAtMs = now();
+    drawnAtMs = performance.now();
     const drawn = progressLine(shown, (drawnAtMs - startedAtMs) / 1000);
     const line = writesUtf8(process.env) ? drawn : inAscii(drawn);
     if (isTerminal) stream.write(`\r\u001b[2K${line.slice(0, (stream.columns || 100) - 1)}`);
@@ -49,8 +43,8 @@ export function createProgressBar(
   }
   /** What counts itself says by itself that it goes on. */
   function tick(): void {
-    const since = now() - drawnAtMs;
-    if (isCounted(shown) || now() - startedAtMs < silentMs) return;
+    const since = performance.now() - drawnAtMs;
+    if (isCounted(shown) || performance.now() - startedAtMs < silentMs) return;
     if (since >= (isTerminal ? tickMs : plainMs) * 0.9) draw();
   }
   const clear = () => {
@@ -62,10 +56,10 @@ export function createProgressBar(
       if (progress.what !== shown.what) begin(progress, -Infinity);
       shown = progress;
       const isLast = progress.total !== undefined && progress.done >= progress.total;
-      if (now() - drawnAtMs >= (isTerminal ? redrawMs : plainMs) || isLast) draw();
+      if (performance.now() - drawnAtMs >= (isTerminal ? redrawMs : plainMs) || isLast) draw();
     },
     wait: (what) => {
-      begin({ what, done: 0 }, isTerminal ? -Infinity : now());
+      begin({ what, done: 0 }, isTerminal ? -Infinity : performance.now());
     },
     clear,
     end: () => {

@@ -119,17 +119,14 @@ export async function copyHistory({ db }: History, target: string): Promise<Salv
  * Puts what can be read in the damaged file's place and keeps that beside it. The core has to open it anew.
  * @throws {TesseraError} `historyWhole`
  */
-export async function mendHistory(
-  history: History,
-  nowMs = Date.now(),
-): Promise<Salvaged & { aside: string }> {
+export async function mendHistory(history: History): Promise<Salvaged & { aside: string }> {
   const { path, trouble } = history;
   if (trouble?.code !== 'historyDamaged')
     throw new TesseraError('historyWhole', `${path} is not damaged`, 'There is nothing to mend.');
   const mended = `${path}.mended`;
   rmSync(mended, { force: true });
   const salvaged = await salvage(history.db, mended);
-  const stamp = new Date(nowMs).toISOString().slice(0, 19).replaceAll(':', '');
+  const stamp = new Date().toISOString().slice(0, 19).replaceAll(':', '');
   const aside = `${path}.damaged-${stamp}`;
   for (const part of ['', '-wal', '-shm']) if (existsSync(path + part)) renameSync(path + part, aside + part);
   renameSync(mended, path);

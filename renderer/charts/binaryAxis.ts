@@ -9,8 +9,10 @@ export interface BinaryAxis {
   write: (value: number) => string;
 }
 
-/** @param numParts about how many steps there shall be */
-export function binaryAxis(lowest: number, highest: number, numParts = 3): BinaryAxis {
+/** About how many steps an axis shall have. */
+const numParts = 3;
+
+export function binaryAxis(lowest: number, highest: number): BinaryAxis {
   const power = Math.min(
     units.length - 1,
     Math.max(0, Math.floor(Math.log(Math.max(1, Math.abs(highest))) / Math.log(1024))),

@@ -7,8 +7,10 @@ export interface DrawnLine {
   y: ArrayLike<number>;
 }
 
+const reachPixels = 24;
+
 /**
- * The line whose value at `x` is drawn closest to the pointer, within `reach` pixels; a line that ends before is not
+ * The line whose value at `x` is drawn closest to the pointer, within `reachPixels`; a line that ends before is not
  * there. @param toPixels the height at which a value is drawn
  */
 export function nearestLine(
@@ -16,10 +18,9 @@ export function nearestLine(
   x: number,
   pointerY: number,
   toPixels: (value: number) => number,
-  reach = 24,
 ): string | undefined {
   let best: string | undefined;
-  let least = reach;
+  let least = reachPixels;
   for (const line of lines) {
     const value = valueAt(line, x);
     const away = value === undefined ? Infinity : Math.abs(toPixels(value) - pointerY);
