@@ -81,7 +81,13 @@ export const useDatasetsStore = defineStore('datasets', () => {
     const key = nextKey++;
     const abort = new AbortController();
     aborts.set(key, abort);
-    imports.value = [...imports.value, { key, name: nameOf(paths), paths, bytes: 0 }];
+    // Of the same files an attempt that failed says nothing any more.
+    const isSame = (other: GoingImport) =>
+      other.error !== undefined && other.paths.join('\n') === paths.join('\n');
+    imports.value = [
+      ...imports.value.filter((other) => !isSame(other)),
+      { key, name: nameOf(paths), paths, bytes: 0 },
+    ];
     watched.value = key;
     const samples: Sample[] = [];
     if (!paths.some((path) => path === 'bundled')) recognise(key, paths).catch(() => undefined);

@@ -145,3 +145,17 @@ test('an import that was cut off is offered again; what another program imported
     'page',
   );
 });
+
+test('a bad file that is dropped again has one card', async ({ home, open }) => {
+  const { page } = await open();
+  await untilReady(page);
+  const bad = join(home, 'bad.jsonl');
+  writeFileSync(bad, '{"foo": 1}\n{"foo": 2}\n');
+  const cards = page.locator('.ds-item.failed');
+  for (const key of ['first', 'second']) {
+    await dropFiles(page, [bad]);
+    await expect(page.locator('.ds-item.imp:not(.failed)'), key).toHaveCount(0);
+    await expect(cards, key).toHaveCount(1);
+    await expect(cards).toContainText('all 2 rows were skipped');
+  }
+});
