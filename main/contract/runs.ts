@@ -288,6 +288,9 @@ export type Series = z.infer<typeof series>;
 
 const runName = z.object({ id, name: z.string() });
 
+/** Which two of several runs the waterfall joins, by their places among them. */
+const pair = z.tuple([z.int().nonnegative(), z.int().nonnegative()]).default([0, 1]);
+
 /** A waterfall from one run's time per real token to another's, in microseconds; negative parts make it faster. */
 export const whyFaster = z.object({
   from: runName,
@@ -442,8 +445,7 @@ export const runChannels = {
       ids: z.array(id).min(2),
       /** Also evaluation, checkpoints and loading in the times per token. */
       whole: z.boolean().default(false),
-      /** Which two the waterfall joins, by their places in `ids`. */
-      pair: z.tuple([z.int().nonnegative(), z.int().nonnegative()]).default([0, 1]),
+      pair,
     }),
     result: z.object({
       differences: z.array(z.object({ field: z.string(), values: z.array(z.unknown()) })),
@@ -458,7 +460,7 @@ export const runChannels = {
   /** The newest profile's timeline as a Chrome trace (chrome://tracing, Perfetto). */
   'runs:trace': call({ args: one, result: z.object({ json: z.string() }) }),
   'runs:report': call({
-    args: z.object({ ids: z.array(id).min(1) }),
+    args: z.object({ ids: z.array(id).min(1), pair }),
     result: z.object({ html: z.string() }),
   }),
   'runs:export': call({

@@ -10,6 +10,7 @@ import {
   TooltipComponent,
 } from 'echarts/components';
 import * as echarts from 'echarts/core';
+import { LabelLayout } from 'echarts/features';
 import { CanvasRenderer } from 'echarts/renderers';
 
 echarts.use([
@@ -25,6 +26,8 @@ echarts.use([
   MarkLineComponent,
   MarkAreaComponent,
   CanvasRenderer,
+  // Without it names at the ends of lines stay where they collide.
+  LabelLayout,
 ]);
 
 export { echarts };

@@ -118,6 +118,44 @@ test('two runs side by side: the waterfall adds up, the profile is drawn, the re
   core.close();
 });
 
+test('what is compared and how is there again after a reload, and for who comes back', async ({
+  home,
+  open,
+}) => {
+  const { page } = await open();
+  await untilReady(page);
+  const core = await coreOf(home);
+  const ids: string[] = [];
+  for (const name of ['one', 'two', 'three']) ids.push((await startRun(core, { name, steps: 4 })).id);
+  for (const id of ids) await untilStatus(core, id, 'completed');
+  await show(page, `/compare?runs=${ids.join()}`);
+  const ends = page.locator('.cmp-pair select');
+  const [from, to] = [ends.nth(0), ends.nth(1)];
+  await from.selectOption('three');
+  // The other end is another run.
+  await expect(to.locator('option')).toHaveText(['one', 'two']);
+  await to.selectOption('two');
+  await page.getByRole('radio', { name: 'Throughput' }).click();
+  await page.getByRole('radio', { name: 'Time' }).click();
+  const holds = async () => {
+    await expect(page.getByRole('region', { name: 'Why one run is faster' })).toContainText(
+      /Why is two \w+ than three\?/,
+    );
+    await expect(from).toHaveValue(ids[2]!);
+    await expect(page.locator('.cmp-chart')).toContainText('real tokens per second, by wall time');
+  };
+  await holds();
+  await page.reload();
+  await holds();
+  await page.getByRole('link', { name: 'Machine' }).click();
+  await page.getByRole('heading', { name: 'Machine' }).waitFor();
+  await page.getByRole('link', { name: 'Compare' }).click();
+  await holds();
+  const { html } = await core.call('runs:report', { ids, pair: [2, 1] });
+  expect(html).toMatch(/Why two is .* than three/);
+  core.close();
+});
+
 /** What packing and kernels gain: empty at first, cancelled without a trace, and drawn as it was measured. */
 async function drawsTheLadder(page: Page, core: CoreClient): Promise<void> {
   await show(page, '/machine/ladder');

@@ -148,7 +148,7 @@ export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
     },
     'runs:profile': ({ id }) => ({ profile: profileOf(id) }),
     'runs:trace': ({ id }) => ({ json: chromeTrace(profileOf(id), runs.find(id).name) }),
-    'runs:report': ({ ids }) => {
+    'runs:report': ({ ids, pair }) => {
       const details = ids.map(detail);
       const reported = details.map((run) => ({
         run,
@@ -158,11 +158,8 @@ export function runHandlers(runs: Runs): Handlers<typeof runChannels> {
       }));
       if (details.length < 2) return { html: reportRuns(reported) };
       const compared = compareRuns(details);
-      const pair: [RunSummary | undefined, RunSummary | undefined] = [
-        compared.results[0],
-        compared.results[1],
-      ];
-      const why = explainSpeed(pair, runs.accounts.of, false);
+      const two = pair.map((index) => compared.results[index]);
+      const why = explainSpeed([two[0], two[1]], runs.accounts.of, false);
       return { html: reportRuns(reported, { ...compared, ...why }) };
     },
     'runs:export': async ({ id, folder, checkpoint }) => ({

@@ -140,6 +140,9 @@ export function compareOption(
         formatter: '{a}',
         color: token(color),
         fontSize: 11,
+        fontFamily: token('font-ui'),
+        // Named: otherwise it is the width of a Chinese letter, which not every machine has.
+        lineHeight: 14,
         width: 128,
         overflow: 'truncate',
       },

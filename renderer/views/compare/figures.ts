@@ -7,6 +7,8 @@ export interface Line {
   value: (run: RunSummary, figures: RunFigures) => number | undefined;
   write: (value: number) => string;
   best?: 'low' | 'high';
+  /** Of all that a run did: one that ended early needed less, and is not the better for it. */
+  isTotal?: true;
 }
 const loss = (value: number) => decimal(value, 3);
 const results: Line[] = [
@@ -39,6 +41,7 @@ const results: Line[] = [
     value: (_run, { energyJ }) => energyJ,
     write: (value) => `${decimal(value / 3.6e6, 3)} kWh`,
     best: 'low',
+    isTotal: true,
   },
   {
     label: 'Took',
@@ -46,6 +49,7 @@ const results: Line[] = [
     value: (run) => (run.elapsedMs > 0 ? run.elapsedMs : undefined),
     write: duration,
     best: 'low',
+    isTotal: true,
   },
 ];
 
@@ -64,7 +68,9 @@ export function knownResults(runs: Compared[], figures: RunFigures[]): Line[] {
 
 /** The value that the best of them has; none where they are all alike, or none is better than another. */
 export function bestOf(line: Line, runs: Compared[], figures: RunFigures[]): number | undefined {
-  const values = runs.flatMap((run, i) => resultOf(line, run, figures[i]) ?? []);
+  const values = runs.flatMap((entry, i) =>
+    line.isTotal && entry.run.status !== 'completed' ? [] : (resultOf(line, entry, figures[i]) ?? []),
+  );
   if (line.best === undefined || new Set(values).size < 2) return undefined;
   return line.best === 'low' ? Math.min(...values) : Math.max(...values);
 }

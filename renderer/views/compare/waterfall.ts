@@ -84,6 +84,7 @@ export function waterfallTable(why: WhyFaster): ChartTable {
 
 /** Names of bars nearer than this stand slanted: side by side they would run into one another. */
 const leastUprightPx = 68;
+const sides = { left: 56, right: 16 };
 
 /** From the first run's time per real token, part by part, to the second's, on so many pixels. */
 export function waterfallOption(
@@ -95,8 +96,8 @@ export function waterfallOption(
   const bars = waterfallBars(why);
   const barPx = widthPx / (bars.length + 2);
   const isSlanted = barPx < leastUprightPx;
-  // The grid's margins take their part, and labels do not touch.
-  const labelPx = Math.min(84, 0.9 * barPx - 4);
+  // Labels do not touch.
+  const labelPx = Math.min(84, (widthPx - sides.left - sides.right) / (bars.length + 2) - 2);
   const labelled = (name: string) => (isSlanted ? name : barLabel(name, labelPx));
   const digits = why.fromUsPerToken >= 100 ? 1 : why.fromUsPerToken >= 10 ? 2 : 3;
   const label = { color: token('tx-3'), fontSize: 11, fontFamily: token('font-ui') };
@@ -119,7 +120,7 @@ export function waterfallOption(
   const joints = [why.fromUsPerToken, ...spans.map(([, to]) => to)];
   return {
     animation: false,
-    grid: { left: 56, right: 16, top: 28, bottom: isSlanted ? 72 : 56 },
+    grid: { ...sides, top: 28, bottom: isSlanted ? 72 : 56 },
     tooltip: {
       trigger: 'item',
       backgroundColor: token('pop'),
@@ -209,7 +210,7 @@ function signed(us: number, digits: number): string {
 }
 
 /** At 11 pixels, of the interface's letters. */
-const letterPx = 5.4;
+const letterPx = 5.7;
 
 /** Lines break between words; a word that is longer than a line is cut, and told whole when pointed at. */
 function barLabel(text: string, widthPx: number): string {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { shortCell } from '../../../renderer/views/compare/figures.ts';
+import type { RunFigures } from '../../../main/contract/runs.ts';
+import { bestOf, knownResults, shortCell, type Compared } from '../../../renderer/views/compare/figures.ts';
 
 test('a path is told by its end, all else as it is', () => {
   expect(shortCell('/home/me/sets/support-v3.jsonl')).toBe('…/support-v3.jsonl');
@@ -10,4 +11,19 @@ test('a path is told by its end, all else as it is', () => {
     '0.3',
     '–',
   ]);
+});
+
+test('a run that failed early is not the better for the time that it took', () => {
+  const runs = (['completed', 'failed', 'completed'] as const).map(
+    (status, i) =>
+      ({
+        run: { status, elapsedMs: [9000, 500, 8000][i], lastLoss: 2 + i },
+        color: 'c1',
+      }) as unknown as Compared,
+  );
+  const figures = runs.map((): RunFigures => ({ realTokens: 1, positions: 1 }));
+  const best = Object.fromEntries(
+    knownResults(runs, figures).map((line) => [line.label, bestOf(line, runs, figures)]),
+  );
+  expect(best).toMatchObject({ Took: 8000, 'Loss, last steps': 2 });
 });
