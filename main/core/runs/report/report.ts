@@ -4,6 +4,7 @@ import { layerName } from '../../../contract/layerName.ts';
 import type { RunProfile } from '../../../contract/profile.ts';
 import type { RunDetail, RunFigures, WhyFaster } from '../../../contract/runs.ts';
 import { version } from '../../version.ts';
+import { answersSection } from './answersSection.ts';
 import { lossChart, type Points } from './chart.ts';
 import { change, duration, escapeHtml, figure, percent, time } from './format.ts';
 import { profileSection } from './profileSection.ts';
@@ -122,6 +123,7 @@ function sections({ run, profile }: ReportedRun, named: boolean): string {
       ],
     ]),
     `<h2>Recipe${of}</h2><pre>${escapeHtml(stringify(run.recipe).trimEnd())}</pre>`,
+    answersSection(run, of),
     profile === undefined ? '' : profileSection(profile, of),
     kernels(run, of),
     `<h2>Environment${of}</h2>`,
