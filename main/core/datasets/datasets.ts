@@ -183,6 +183,11 @@ export class Datasets {
     }
   }
 
+  /** Tokens by their cache's key, where they are kept still. */
+  kept(cacheKey: string): CacheLease | undefined {
+    return this.store.has(cacheKey) ? this.store.lease(cacheKey) : undefined;
+  }
+
   /** The first `limit` rows that were left out, from number `from` on, by file and place. */
   async skipped(cacheKey: string, from: number, limit: number): Promise<SkippedRow[]> {
     return readSkipped(join(this.store.dirOf(cacheKey), skippedName), from, limit);

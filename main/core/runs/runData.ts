@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { CallContext } from '../../contract/channel.ts';
 import type { Recipe } from '../../contract/recipe.ts';
+import type { CacheLease } from '../datasets/cache/cacheStore.ts';
 import { TokenCache, exampleKinds } from '../datasets/cache/tokenCache.ts';
 import type { Datasets } from '../datasets/datasets.ts';
 import { defaultReadOptions, type TokenOptions } from '../datasets/options.ts';
@@ -16,16 +17,18 @@ export interface RunData {
 
 /**
  * Imports what is given by path, and makes the tokens that this recipe's model, template and supervision need. A run that
- * `isPlanned` takes what was imported from the path then, where nothing is there any more.
+ * was `planned` for a cache takes that, as long as it is kept: its files may have gone or changed since, and another version
+ * may read them otherwise. Else it takes what was imported from the path then, where nothing is there any more.
  */
 export async function openRunData(
   datasets: Datasets,
   recipe: Recipe,
   call: CallContext,
-  { isPlanned = false } = {},
+  planned?: string,
 ): Promise<RunData> {
-  const open = (dataset: string) => openTokens(datasets, recipe, dataset, call, isPlanned);
-  const train = await open(recipe.dataset);
+  const open = (dataset: string) => openTokens(datasets, recipe, dataset, call, planned !== undefined);
+  const kept = planned === undefined ? undefined : datasets.kept(planned);
+  const train = kept === undefined ? await open(recipe.dataset) : held(kept);
   if (recipe.evalDataset === undefined) return { train: train.source, release: train.release };
   try {
     const evaluation = await open(recipe.evalDataset);
@@ -64,6 +67,10 @@ async function openTokens(
       ? (await datasets.import(request, call)).dataset
       : ((isPlanned ? datasets.importedFrom(dataset) : undefined) ?? datasets.find(dataset));
   const lease = await datasets.tokens(id, { modelDir: recipe.model, tokens }, call);
+  return held(lease);
+}
+
+function held(lease: CacheLease) {
   try {
     return { source: readSource(lease.dir), release: lease.release };
   } catch (error) {

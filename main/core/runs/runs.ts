@@ -110,7 +110,7 @@ export class Runs {
       accounts: this.accounts,
       log: context.log,
       work: context.work,
-      openData: (recipe) => openRunData(datasets, recipe, backgroundCall, { isPlanned: true }),
+      openData: (recipe, planned) => openRunData(datasets, recipe, backgroundCall, planned),
       onCompleted: ({ device, plan, activeMs }, recipe) => {
         const { steps, bins, positions, tokens, squares } = runPlan.parse(JSON.parse(plan));
         if (device === null || squares === undefined) return;

@@ -19,8 +19,8 @@ import { prepareSamples } from './samples.ts';
 
 interface SupervisorParts extends Omit<RunStores, 'publish'> {
   work: Work;
-  /** Finds the tokens that a run reads, or makes them again. */
-  openData: (recipe: Recipe) => Promise<RunData>;
+  /** Finds the tokens that a run was planned for, by their cache's key, or makes them again. */
+  openData: (recipe: Recipe, planned: string) => Promise<RunData>;
   /** A run has completed. */
   onCompleted: (row: RunListRow, recipe: Recipe) => void;
 }
@@ -30,7 +30,7 @@ export class RunSupervisor {
   readonly updates = new Emitter<RunUpdate>();
   private readonly stores: RunStores;
   private readonly work: Work;
-  private readonly openData: (recipe: Recipe) => Promise<RunData>;
+  private readonly openData: SupervisorParts['openData'];
   private readonly onCompleted: SupervisorParts['onCompleted'];
   private readonly queue: string[] = [];
   private active: ActiveRun | undefined;
@@ -164,9 +164,10 @@ export class RunSupervisor {
     // Older recipes lack what was added since.
     const stored = checkRecipe(JSON.parse(row.recipe), 'the stored recipe');
     const recipe = { ...stored, model: modelFor(row, stored.model) };
-    const data = await this.openData(recipe);
+    const { cache } = JSON.parse(row.hashes) as { cache: string };
+    const data = await this.openData(recipe, cache);
     try {
-      checkUnchanged(row, data);
+      checkUnchanged(row, cache, data);
       const { plan, evalPlan } = runFiles(row.folder);
       const hasEvaluation = existsSync(evalPlan);
       checkStoredPlan(plan, data.train);
@@ -214,8 +215,7 @@ function checkStoredPlan(path: string, { key, lengths }: TokenSource): void {
 }
 
 /** The plan names examples by number: with other tokens it would train on something else. */
-function checkUnchanged(row: RunListRow, data: RunData): void {
-  const { cache } = JSON.parse(row.hashes) as { cache: string };
+function checkUnchanged(row: RunListRow, cache: string, data: RunData): void {
   if (cache === data.train.key) return;
   throw new TesseraError(
     'dataChanged',
