@@ -124,6 +124,7 @@ function compileFor(node: Statement & { type: 'for' }): Execute {
     const recurse = (inner: Value, depth: number): Value =>
       runtime.capture(() => run(inner, depth, scope, runtime));
     const loop = new Loop(items, depth0, node.isRecursive ? recurse : undefined);
+    let hasEnded = false;
     for (const item of items) {
       const round = new Scope(scope);
       round.set('loop', loop);
@@ -132,9 +133,11 @@ function compileFor(node: Statement & { type: 'for' }): Execute {
       const flow = body(round, runtime);
       runtime.leave(saved);
       if (flow === BREAK) break;
+      hasEnded ||= flow === NEXT;
       loop.index0++;
     }
-    if (items.length === 0) otherwise(new Scope(scope), runtime);
+    // Jinja's else is for a loop of which no round came to its end, for want of items or by break and continue.
+    if (!hasEnded) otherwise(new Scope(scope), runtime);
   };
   return (scope, runtime) => {
     run(iterable(scope, runtime), 0, scope, runtime);

@@ -36,6 +36,9 @@ describe('renders what Python renders', () => {
   it.each([
     ['{{ [yes, nil, f, h, k, big, g] }}', '[True, None, 1.0, 1e+16, 1.234e-05, 12345678901234567890, -2.5]'],
     ['{% set a = 1 %}{% autoescape false %}{% set a = "<b>" %}{{ a }}{% endautoescape %}{{ a }}', '<b>1'],
+    ['{% for x in l %}{% continue %}{% else %}none{% endfor %}', 'none'],
+    ['{% for x in l %}{{ x }}{% break %}{% else %}none{% endfor %}', '3none'],
+    ['{% for x in l %}{{ x }}{% if x == 1 %}{% break %}{% endif %}{% else %}none{% endfor %}', '31'],
     ['{{ o }}', "{'b': 'last', '10': [1], '2': None, 'items': 'own'}"],
     ['{{ o|tojson }}', '{"b": "last", "10": [1], "2": null, "items": "own"}'],
     ['{{ [u, f, big]|tojson }}', '["ÄöSS ß 杭州 🏞️x　", 1.0, 12345678901234567890]'],
