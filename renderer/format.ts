@@ -1,4 +1,6 @@
 // How numbers are written everywhere: fixed decimals down a column, units beside the value, never a jump in width.
+export { duration } from '../main/contract/duration.ts';
+
 const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 
 /** 12,345 */
@@ -30,17 +32,6 @@ export function bytes(value: number): string {
     unit += 1;
   }
   return `${unit === 0 ? String(scaled) : scaled.toFixed(1)} ${units[unit] ?? ''}`;
-}
-
-/** 0.4 s, 42 s, 6 min 36 s, 2 h 05 min */
-export function duration(milliseconds: number): string {
-  const seconds = milliseconds / 1000;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  const total = Math.round(seconds);
-  if (total < 60) return `${String(total)} s`;
-  const two = (value: number) => String(value).padStart(2, '0');
-  if (total < 3600) return `${String(Math.floor(total / 60))} min ${two(total % 60)} s`;
-  return `${String(Math.floor(total / 3600))} h ${two(Math.floor(total / 60) % 60)} min`;
 }
 
 /** now, 5 min ago, 3 h ago, yesterday, 27 Nov, 27 Nov 2025 */

@@ -76,6 +76,8 @@ describe('a run', { timeout: 120_000 }, () => {
     const html = readFileSync(page, 'utf8');
     expect(html).toContain('<svg');
     expect(html).not.toMatch(/https?:|<script|<link|url\(/);
+    expect(html).toMatch(/<th>dataset<\/th><td[^>]*>chats/);
+    expect(html).toMatch(/<h2>Preflight<\/h2>[^]*<th>isolation<\/th><td>[^<]{20}/);
   });
 
   it('goes on to the bit after a stop: the same losses as without', async () => {

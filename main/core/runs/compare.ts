@@ -33,10 +33,10 @@ export function explainSpeed(
     return { whyNot: 'the pair names a run that is not among them' };
   const [a, b] = [from, to].map(({ id }) => sumAccounts(accountsOf(id)));
   for (const [run, account] of [[from, a] as const, [to, b] as const]) {
-    if (account === undefined || !isMeasured(account))
-      return {
-        whyNot: `of ${run.name} (${run.id}) no operation times are stored${run.steps === 0 ? ': it took no step' : ' yet'}`,
-      };
+    if (account === undefined || !isMeasured(account)) {
+      const why = run.steps === 0 ? 'it took no step' : 'none of its steps was profiled';
+      return { whyNot: `of ${run.name} (${run.id}) no operation times are stored: ${why}` };
+    }
   }
   if (a === undefined || b === undefined) return { whyNot: 'no operation times are stored' };
   const name = ({ id, name: called }: RunSummary) => ({ id, name: called });

@@ -71,6 +71,20 @@ describe('importing JSON Lines', () => {
     expect(skipped).toMatchObject([{ line: 6, reason: reason("'question', 'chosen'") }]);
   });
 
+  it('loses no system prompt without a word', async () => {
+    const system = '"system":["be brief"]';
+    const { dataset, skipped } = await importText(
+      lines(
+        `{"instruction":"a","output":"b",${system}}`,
+        `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}],${system}}`,
+        '{"instruction":"a","output":"b","system":null,"input":""}',
+      ),
+    );
+    expect(dataset).toMatchObject({ rows: 1, numSkipped: 2 });
+    expect(skipped[0]?.reason).toBe("'system' is a list, not text");
+    expect(skipped[1]?.reason).toBe(skipped[0]?.reason);
+  });
+
   it('does not lock types after many rows', async () => {
     const rows = Array.from({ length: 3000 }, () => '{"text":"a b","meta":null}');
     const { dataset } = await importText(

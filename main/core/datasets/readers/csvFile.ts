@@ -110,7 +110,8 @@ function decodeField(latin1: string): string | undefined {
 }
 
 function readHeader(record: string[], line: number): string[] {
-  const columns = record.map((name) => decodeField(name) ?? name);
+  // Spreadsheets leave empty columns behind, and pandas an index without a name.
+  const columns = record.map((name, index) => (decodeField(name) ?? name) || `column ${String(index + 1)}`);
   const doubled = columns.find((name, index) => columns.indexOf(name) !== index);
   if (doubled !== undefined) {
     throw new UnreadableFileError(

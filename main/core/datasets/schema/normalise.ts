@@ -45,10 +45,8 @@ function fromMessages(row: Dict, mapping: Mapping, repairs: Repairs): Example {
   const key =
     ['messages', 'conversations', 'conversation'].find((name) => row.get(name) !== undefined) ?? 'messages';
   const messages = normaliseMessages(readCell(row.get(key), key, repairs), key, mapping.roles, repairs);
-  const system = row.get('system');
-  if (typeof system === 'string' && system !== '' && messages[0]?.get('role') !== 'system') {
-    messages.unshift(message('system', system));
-  }
+  const system = textOrNone(row, 'system');
+  if (system !== '' && messages[0]?.get('role') !== 'system') messages.unshift(message('system', system));
   return { kind: 'chat', messages, tools: readTools(row, repairs), numPromptMessages: 0 };
 }
 
@@ -74,8 +72,8 @@ function readCell(value: Value | undefined, name: string, repairs: Repairs): Val
 
 function fromAlpaca(row: Dict): Example {
   const messages: Dict[] = [];
-  const system = row.get('system');
-  if (typeof system === 'string' && system !== '') messages.push(message('system', system));
+  const system = textOrNone(row, 'system');
+  if (system !== '') messages.push(message('system', system));
   const history = row.get('history') ?? [];
   if (!Array.isArray(history))
     throw new RowError(`'history' is ${describeType(history)}, not a list of pairs`);
@@ -87,8 +85,7 @@ function fromAlpaca(row: Dict): Example {
     messages.push(message('user', question), message('assistant', answer));
   }
   const instruction = requireText(row, 'instruction');
-  const input = row.get('input') ?? '';
-  if (typeof input !== 'string') throw new RowError(`'input' is ${describeType(input)}, not text`);
+  const input = textOrNone(row, 'input');
   const output = requireText(row, row.has('output') ? 'output' : 'response');
   messages.push(
     message('user', input === '' ? instruction : `${instruction}\n\n${input}`),
@@ -119,6 +116,10 @@ function requireText(row: Dict, name: string): string {
   const value = row.get(name);
   if (typeof value === 'string') return value;
   throw new RowError(`'${name}' is ${describeType(value)}, not text`);
+}
+
+function textOrNone(row: Dict, name: string): string {
+  return (row.get(name) ?? null) === null ? '' : requireText(row, name);
 }
 
 function message(role: string, content: string): Dict {

@@ -10,9 +10,9 @@ export function answersSection({ samples }: Pick<RunDetail, 'samples'>, of: stri
       .filter((sample) => sample.position === position)
       .map(
         ({ step, text }) =>
-          `<tr><th>step ${figure(step)}</th><td>${text === '' ? 'nothing: it ended at once' : escapeHtml(text)}</td></tr>`,
+          `<tr><th>${step === 0 ? 'before' : `step ${figure(step)}`}</th><td>${text === '' ? 'nothing: it ended at once' : escapeHtml(text)}</td></tr>`,
       );
-    return `<p><b>${escapeHtml(prompt)}</b></p><table class="answers">${rows.join('\n')}</table>`;
+    return `<p><b>${escapeHtml(prompt)}</b></p><table class="told">${rows.join('\n')}</table>`;
   });
   return `<h2>Answers${of}</h2>${tables.join('\n')}`;
 }

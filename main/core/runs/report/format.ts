@@ -29,15 +29,6 @@ export function change(from: number | undefined, to: number | undefined): string
   return `${share <= 0 ? '−' : '+'}${Math.abs(share * 100).toFixed(1)} %`;
 }
 
-export function duration(milliseconds: number): string {
-  const seconds = milliseconds / 1000;
-  if (seconds < 60) return `${seconds.toFixed(1)} s`;
-  const minutes = Math.floor(seconds / 60);
-  return minutes < 60
-    ? `${minutes} min ${Math.round(seconds % 60)} s`
-    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
-}
-
 export function time(ms: number | undefined): string {
   return ms === undefined ? '–' : `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }

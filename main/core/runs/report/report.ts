@@ -1,12 +1,14 @@
+import { basename } from 'node:path';
 import { stringify } from 'yaml';
 import { counted } from '../../../contract/counted.ts';
+import { duration } from '../../../contract/duration.ts';
 import { layerName } from '../../../contract/layerName.ts';
 import type { RunProfile } from '../../../contract/profile.ts';
 import type { RunDetail, RunFigures, WhyFaster } from '../../../contract/runs.ts';
 import { version } from '../../version.ts';
 import { answersSection } from './answersSection.ts';
 import { lossChart, type Points } from './chart.ts';
-import { change, duration, escapeHtml, figure, percent, time } from './format.ts';
+import { change, escapeHtml, figure, percent, time } from './format.ts';
 import { profileSection } from './profileSection.ts';
 import { style } from './style.ts';
 import { waterfallSection } from './waterfall.ts';
@@ -73,7 +75,11 @@ function heading(run: RunDetail, { positions, realTokens: real }: RunFigures, is
     ],
     ['steps', figure(run.steps), `of ${figure(run.plannedSteps)}`],
     ['tokens', figure(real), counted(run.plan.examples, 'example')],
-    ['computing', duration(run.activeMs), ''],
+    [
+      'computing',
+      duration(run.activeMs),
+      run.forecast === undefined ? '' : `forecast ${duration(run.forecast.seconds * 1000)}`,
+    ],
   ];
   return [
     isAlone ? `<h1>${escapeHtml(run.name)}</h1>` : `<h2 class="run">${escapeHtml(run.name)}</h2>`,
@@ -106,8 +112,10 @@ function sections({ run, profile }: ReportedRun, named: boolean): string {
   const of = named ? ` of ${escapeHtml(run.name)}` : '';
   const { plan, hashes } = run;
   return [
-    `<h2>Packing${of}</h2>`,
+    `<h2>Data and packing${of}</h2>`,
     table([
+      ['model', escapeHtml(basename(run.model ?? '–'))],
+      ['dataset', escapeHtml(basename(run.dataset ?? '–'))],
       ['strategy', plan.strategy],
       ['budget', figure(plan.budget, 'tokens')],
       ['bins', `${figure(plan.bins)}, ${percent(plan.fill)} full`],
@@ -122,18 +130,32 @@ function sections({ run, profile }: ReportedRun, named: boolean): string {
         `${counted(plan.truncated.examples, 'example')} by ${counted(plan.truncated.tokens, 'token')}`,
       ],
     ]),
+    preflightSection(run, of),
     `<h2>Recipe${of}</h2><pre>${escapeHtml(stringify(run.recipe).trimEnd())}</pre>`,
     answersSection(run, of),
     profile === undefined ? '' : profileSection(profile, of),
     kernels(run, of),
     `<h2>Environment${of}</h2>`,
     table([
+      ['Tessera', escapeHtml(run.codeVersion ?? '–')],
       ['device', run.device ?? '–'],
       ['recipe', `<code>${hashes.recipe.slice(0, 16)}</code>`],
       ['dataset', `<code>${hashes.dataset.slice(0, 16)}</code>`],
       ['plan', `<code>${hashes.plan.slice(0, 16)}</code>`],
     ]),
   ].join('\n');
+}
+
+/** What was found before the first step: memory, time, and the proof that packed examples do not see each other. */
+function preflightSection({ preflight }: RunDetail, of: string): string {
+  if (preflight === undefined || preflight.items.length === 0) return '';
+  const rows = preflight.items.map(
+    ({ name, status, message, hint }) =>
+      `<tr><th>${escapeHtml(name)}</th><td>${escapeHtml(message)}${
+        status === 'pass' || hint === undefined ? '' : ` <span class="soft">${escapeHtml(hint)}</span>`
+      }</td></tr>`,
+  );
+  return `<h2>Preflight${of}</h2><table class="told">${rows.join('\n')}</table>`;
 }
 
 function kernels({ kernels: list }: RunDetail, of: string): string {

@@ -24,7 +24,7 @@ svg { width: 100%; height: auto; display: block; } svg text { fill: var(--soft);
   stroke: currentColor; stroke-width: 1.6; stroke-linejoin: round; } .curve circle { fill: var(--paper); stroke: currentColor; stroke-width: 2; }
 .a { color: var(--a); } .b { color: var(--b); } .c { color: var(--c); } .d { color: var(--d); } .e { color: var(--e); } .f { color: var(--f); }
 .key { display: flex; flex-wrap: wrap; gap: 4px 20px; font-size: 12px; } .key i { font-style: normal; }
-td { overflow-wrap: anywhere; } .answers { margin-bottom: 16px; } .answers th { white-space: nowrap; width: 96px; } .answers td { white-space: pre-wrap; }
+td { overflow-wrap: anywhere; } .told { margin-bottom: 16px; } .told th { white-space: nowrap; width: 112px; } .told td { white-space: pre-wrap; }
  .bar rect { fill: currentColor; } .bar.soft { color: var(--soft); } svg text.value { fill: var(--ink); font-weight: 600; }
 footer { margin-top: 48px; font-size: 12px; color: var(--soft); }
 `;

@@ -80,6 +80,12 @@ describe('CSV', () => {
     await expect(read('text\nfine\n"never\nclosed\nto the end\n')).rejects.toThrow('line 3');
   });
 
+  it('names columns without a name by their place', async () => {
+    expect(await read(',text,,\n0,a,,\n')).toEqual([
+      { at: { line: 2 }, value: { 'column 1': '0', text: 'a', 'column 3': '', 'column 4': '' } },
+    ]);
+  });
+
   it('refuses a column that appears twice', async () => {
     await expect(read('text,a,text\n1,2,3\n')).rejects.toThrow("'text' appears twice");
   });
